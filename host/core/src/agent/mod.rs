@@ -1,0 +1,3 @@
+//! The agent loop as a pure state machine: `step(state, event) -> (state, actions)`.
+
+pub mod spec;
