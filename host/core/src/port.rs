@@ -104,3 +104,49 @@ pub trait Tools: Send + Sync {
     /// One call. An unknown or ungranted tool is `denied`: enforced here too, not only where tools are listed.
     fn call(&self, invocation: Invocation, context: CallContext) -> BoxFuture<'static, Outcome>;
 }
+
+/// One call as a filter sees it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Subject {
+    /// `main`, or a child such as `explore_1`.
+    pub session: crate::id::SessionId,
+    /// As people write it: `files.read`, `spawn_subagent`.
+    pub tool: String,
+    /// A JSON object.
+    pub arguments: Value,
+}
+
+/// What a filter says before a call.
+#[derive(Clone, PartialEq, Debug)]
+pub enum CallVerdict {
+    /// Go on.
+    Pass,
+    /// Go on with these arguments, which are checked again.
+    Change(Value),
+    /// Do not run it; the model is told why.
+    Refuse(String),
+}
+
+/// What a filter says of an outcome, before the model sees it.
+#[derive(Clone, PartialEq, Debug)]
+pub enum OutcomeVerdict {
+    /// Go on.
+    Pass,
+    /// Show this instead.
+    Change(Outcome),
+    /// Show only why it is withheld.
+    Refuse(String),
+}
+
+/// A plugin that sees every call of an agent. One that traps or runs out refuses.
+pub trait Filter: Send + Sync {
+    /// Before a call runs.
+    fn before_call(&self, subject: Subject, context: CallContext) -> BoxFuture<'static, CallVerdict>;
+    /// After it, before its outcome is seen.
+    fn after_call(
+        &self,
+        subject: Subject,
+        outcome: Outcome,
+        context: CallContext,
+    ) -> BoxFuture<'static, OutcomeVerdict>;
+}
