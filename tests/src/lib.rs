@@ -1,1 +1,1 @@
-//! placeholder
+//! Nothing: this package is its integration tests, in `cases/`.
