@@ -4,6 +4,7 @@
 //! the traits of [`port`], so that every rule and every turn can be tested alone.
 
 pub mod agent;
+pub mod budget;
 pub mod event;
 pub mod grant;
 pub mod id;

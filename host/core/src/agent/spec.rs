@@ -80,9 +80,12 @@ pub struct Ways {
     pub agent_tools: Vec<Arc<Archetype>>,
     /// `dynamic_subagent`.
     pub dynamic: Option<Arc<Dynamic>>,
-    /// Whether the parent's model is asked again after a child by `spawn_subagent` or an agent tool.
+    /// Where [`Dynamic::tools`] fixes a set: the names of its tools, as people write them, resolved. Else unused: the
+    /// bound is then what the agent itself may call.
+    pub dynamic_tools: Vec<String>,
+    /// Whether the parent's model is spared after a child by `spawn_subagent` or an agent tool.
     pub skip_summarization: bool,
-    /// Whether it is after a dynamic child.
+    /// Whether it is spared after a dynamic child.
     pub dynamic_skip_summarization: bool,
     /// Filters of children by `spawn_subagent` and the agent tools, beside their own.
     pub spawn_filters: Vec<(PluginName, Holding)>,

@@ -5,6 +5,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub mod arguments;
+pub mod schema;
+
 use crate::id::{Digest, PluginName, ToolName, ToolRef};
 use crate::manifest::plugin::Needs;
 use crate::message::{Content, to_text};
