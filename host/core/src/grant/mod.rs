@@ -12,8 +12,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{Digest, PluginName, ToolName};
 
+pub mod address;
+pub mod egress;
 pub mod pattern;
 pub mod policy;
+pub mod target;
+
+#[cfg(test)]
+mod origin_tests;
 
 use pattern::OriginPattern;
 
@@ -67,11 +73,10 @@ pub struct DirGrant {
 /// One granted origin.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct OriginGrant {
-    /// Scheme, host and port.
+    /// Scheme, host and port: the overlap of what the plugin needs, the archetype grants and policy allows.
     pub pattern: OriginPattern,
-    /// Every pattern here must match too: policy's side where neither pattern contains the other.
-    pub also: Option<OriginPattern>,
-    /// Whether a host *name* may resolve to a private address.
+    /// Whether the address may be one that is not on the open internet: both the archetype and policy say `private`,
+    /// or name a literal address, a range or `localhost`.
     pub private: bool,
     /// Whether a literal metadata address was named by the policy itself.
     pub metadata: bool,
