@@ -14,8 +14,10 @@ use crate::id::{Digest, PluginName, ToolName};
 
 pub mod address;
 pub mod egress;
+pub mod imports;
 pub mod pattern;
 pub mod policy;
+pub mod resolve;
 pub mod target;
 
 #[cfg(test)]
