@@ -10,6 +10,7 @@ pub mod grant;
 pub mod id;
 pub mod manifest;
 pub mod message;
+pub mod plan;
 pub mod port;
 pub mod report;
 pub mod tool;
