@@ -1,11 +1,13 @@
 //! What a host knows when it starts, frozen: archetypes, plugins, policy. Nothing that happens in a run changes it.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::grant::policy::Policy;
+use crate::grant::resolve::absolute;
 use crate::id::{ArchetypeName, PluginName};
-use crate::manifest::archetype::{AgentConfig, Archetype};
+use crate::manifest::archetype::{AgentConfig, Archetype, GrantRequest, ToolGrant};
 use crate::tool::PluginInfo;
 
 /// All that agents are made from.
@@ -27,4 +29,34 @@ pub struct World {
     pub models: Vec<String>,
     /// What `forward_events` means where it is absent: false for embedders, true in the binary.
     pub forward_events: bool,
+}
+
+impl World {
+    /// Makes every directory that a manifest grants what `canonical` says of its absolute path: symbolic links
+    /// resolved. The host must do it once, before anything is planned: grants are compared with policy as text, and a
+    /// link in a stranger's repository would else lead out of the directory that policy allows.
+    pub fn canonicalise(&mut self, canonical: impl Fn(&Path) -> PathBuf) {
+        let base = self.policy.working_directory.clone();
+        let each = |grants: &mut Vec<ToolGrant>| {
+            for grant in grants {
+                if let GrantRequest::Exact(table) = &mut grant.grant {
+                    for file in &mut table.files {
+                        file.host = canonical(&absolute(&base, &file.host));
+                    }
+                }
+            }
+        };
+        for archetype in self.archetypes.values_mut() {
+            let archetype = Arc::make_mut(archetype);
+            let dynamic = archetype.dynamic.as_mut();
+            let (bound, dynamic) = dynamic.map_or((None, None), |d| (d.tools.as_mut(), d.config.filters.as_mut()));
+            let own = [
+                archetype.tools.as_mut(),
+                archetype.config.filters.as_mut(),
+                archetype.spawn.filters.as_mut(),
+            ];
+            own.into_iter().chain([bound, dynamic]).flatten().for_each(each);
+        }
+        self.defaults.filters.as_mut().into_iter().for_each(each);
+    }
 }

@@ -80,6 +80,11 @@ pub fn check_address(grant: &OriginGrant, target: &Target, address: IpAddr) -> R
     {
         return refuse(", and `localhost` is this machine alone");
     }
+    if let Host::Address(literal) = target.host
+        && literal != address.to_canonical()
+    {
+        return refuse(", and not the one that was asked for");
+    }
     match class {
         AddressClass::Public => Ok(()),
         AddressClass::Metadata if grant.metadata => Ok(()),

@@ -21,6 +21,8 @@ pub mod resolve;
 pub mod target;
 
 #[cfg(test)]
+mod imports_tests;
+#[cfg(test)]
 mod origin_tests;
 
 use pattern::OriginPattern;

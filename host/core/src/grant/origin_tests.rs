@@ -333,6 +333,21 @@ fn a_literal_address_needs_a_grant_that_says_so() {
 }
 
 #[test]
+fn a_literal_address_is_no_other() {
+    let granted = grant("http://1.1.1.1", false, false);
+    let literal = target("http://1.1.1.1");
+    assert_eq!(
+        check_address(&granted, &literal, "::ffff:1.1.1.1".parse().unwrap()),
+        Ok(())
+    );
+    let refusal = check_address(&granted, &literal, "8.8.8.8".parse().unwrap()).unwrap_err();
+    assert!(
+        refusal.to_string().contains("not the one that was asked for"),
+        "{refusal}"
+    );
+}
+
+#[test]
 fn localhost_is_this_machine_whatever_a_resolver_says() {
     let granted = grant("http://localhost", true, false);
     let localhost = target("http://localhost");

@@ -19,6 +19,8 @@ mod equip;
 mod main;
 mod settings;
 mod spec;
+#[cfg(test)]
+mod tests;
 mod ways;
 mod why;
 

@@ -42,10 +42,10 @@ fn shown_at(guest: &str, base: &Path, host: &Path) -> Option<String> {
     Some(if out.is_empty() { "/".into() } else { out })
 }
 
-impl Draft<'_> {
+impl<'a> Draft<'a> {
     /// The policy entry that allows most at `path`.
-    fn policy_at(&self, path: &Path) -> Option<&PolicyDir> {
-        let mut best: Option<&PolicyDir> = None;
+    fn policy_at(&self, path: &Path) -> Option<&'a PolicyDir> {
+        let mut best: Option<&'a PolicyDir> = None;
         for dir in self.policy.files.iter().filter(|dir| path.starts_with(&dir.host)) {
             if best.is_none_or(|best| dir.mode > best.mode) {
                 best = Some(dir);
@@ -67,19 +67,14 @@ impl Draft<'_> {
         match self.request {
             GrantRequest::Policy => self.files_as_policy(need),
             GrantRequest::Exact(table) => {
-                // What is written comes first, so that no derived directory takes its place in the guest.
-                let roots: Vec<PathBuf> = table
-                    .files
-                    .iter()
-                    .map(|request| absolute(&self.policy.working_directory, &request.host))
-                    .collect();
-                for (request, host) in table.files.iter().zip(&roots) {
+                let requests = self.distinct(&table.files);
+                for (request, host) in &requests {
                     self.directory(need, request, host);
                 }
-                for (request, host) in table.files.iter().zip(&roots) {
-                    self.directories_within(need, request, host);
+                for (request, host) in &requests {
+                    self.directories_within(need, request, host, &requests);
                 }
-                if table.files.is_empty() {
+                if requests.is_empty() {
                     self.out.unmet.push(format!("files `{}`", word(need)));
                     self.reach(Kind::File, "", [Some(word(need).into()), None, None, None]);
                 }
@@ -87,14 +82,38 @@ impl Draft<'_> {
         }
     }
 
+    /// The manifest's directories with absolute host paths, one for a guest path. Which one is settled before policy is
+    /// asked, so that less policy never shows another directory in its place.
+    fn distinct<'r>(&mut self, requests: &'r [FileRequest]) -> Vec<(&'r FileRequest, PathBuf)> {
+        let mut out: Vec<(&FileRequest, PathBuf)> = Vec::new();
+        for request in requests {
+            let host = absolute(&self.policy.working_directory, &request.host);
+            match out
+                .iter()
+                .find(|(other, _)| parts(&other.guest).eq(parts(&request.guest)))
+            {
+                None => out.push((request, host)),
+                Some((_, other)) => self.out.warnings.push(format!(
+                    "{}: plugin `{}` has two directories for `{}`, `{}` and `{}`; the first is used",
+                    self.granter,
+                    self.plugin.name,
+                    request.guest,
+                    other.display(),
+                    host.display()
+                )),
+            }
+        }
+        out
+    }
+
     fn files_as_policy(&mut self, need: FileMode) {
         let policy = self.policy;
         for dir in &policy.files {
-            let Some(allowed) = self.policy_at(&dir.host).cloned() else {
+            let Some(allowed) = self.policy_at(&dir.host) else {
                 continue;
             };
             let mode = need.min(allowed.mode);
-            self.add(&dir.host, &dir.guest, mode, AS_POLICY, &allowed);
+            self.add(&dir.host, &dir.guest, mode, AS_POLICY, allowed);
         }
         if policy.files.is_empty() {
             self.reach(
@@ -115,7 +134,7 @@ impl Draft<'_> {
             ));
         }
         let wanted = request.mode.min(need);
-        match self.policy_at(host).cloned() {
+        match self.policy_at(host) {
             Some(allowed) => {
                 let mode = wanted.min(allowed.mode);
                 if mode < wanted {
@@ -126,7 +145,7 @@ impl Draft<'_> {
                         format!("--allow-write {name}"),
                     );
                 }
-                self.add(host, &request.guest, mode, word(request.mode), &allowed);
+                self.add(host, &request.guest, mode, word(request.mode), allowed);
             }
             None => {
                 let left: Vec<String> = self
@@ -153,49 +172,40 @@ impl Draft<'_> {
 
     /// Where policy allows only some directory inside the one that the manifest names, or more of it, the guest finds
     /// that one in its place.
-    fn directories_within(&mut self, need: FileMode, request: &FileRequest, host: &Path) {
+    fn directories_within(
+        &mut self,
+        need: FileMode,
+        request: &FileRequest,
+        host: &Path,
+        requests: &[(&FileRequest, PathBuf)],
+    ) {
         let policy = self.policy;
         for dir in policy
             .files
             .iter()
             .filter(|dir| dir.host.starts_with(host) && dir.host != host)
         {
-            let Some(allowed) = self.policy_at(&dir.host).cloned() else {
+            let Some(allowed) = self.policy_at(&dir.host) else {
                 continue;
             };
             let mode = request.mode.min(need).min(allowed.mode);
             let Some(guest) = shown_at(&request.guest, host, &dir.host) else {
                 continue;
             };
-            // A narrower directory that the manifest names inside is the manifest's own choice.
-            let around = self
-                .out
-                .grant
-                .files
-                .iter()
-                .filter(|grant| dir.host.starts_with(&grant.host))
-                .filter(|grant| shown_at(&grant.guest, &grant.host, &dir.host).as_deref() == Some(&guest))
-                .max_by_key(|grant| grant.host.as_os_str().len());
-            let chosen_narrower = self.named_between(host, &dir.host, &guest);
-            if around.is_some_and(|grant| grant.mode >= mode) || chosen_narrower {
+            // What the manifest itself names deeper in the guest is its own choice, narrower or elsewhere.
+            let depth = parts(&request.guest).count();
+            let deeper = |other: &FileRequest| parts(&other.guest).count() > depth && lies_in(&guest, &other.guest);
+            if requests.iter().any(|(other, _)| deeper(other)) {
                 continue;
             }
-            self.add(&dir.host, &guest, mode, word(request.mode), &allowed);
+            // A directory that is there already, at the same place and with as much, need not be there twice.
+            let is_there = self.out.grant.files.iter().any(|grant| {
+                grant.mode >= mode && shown_at(&grant.guest, &grant.host, &dir.host).as_deref() == Some(&guest)
+            });
+            if !is_there {
+                self.add(&dir.host, &guest, mode, word(request.mode), allowed);
+            }
         }
-    }
-
-    /// Whether the manifest itself names a directory at or around `inner`, deeper than `outer`, at the same place.
-    fn named_between(&self, outer: &Path, inner: &Path, guest: &str) -> bool {
-        let GrantRequest::Exact(table) = self.request else {
-            return false;
-        };
-        table.files.iter().any(|request| {
-            let host = absolute(&self.policy.working_directory, &request.host);
-            host != outer
-                && host.starts_with(outer)
-                && inner.starts_with(&host)
-                && shown_at(&request.guest, &host, inner).as_deref() == Some(guest)
-        })
     }
 
     /// Adds one directory, without what the host itself obeys.
@@ -237,22 +247,39 @@ impl Draft<'_> {
             },
             rule: self.rule(&allowed.rule),
         };
-        match self.out.grant.files.iter_mut().find(|other| other.guest == grant.guest) {
-            None => self.out.grant.files.push(grant),
-            Some(other) if other.host == grant.host => {
-                if grant.mode > other.mode {
-                    *other = grant;
-                }
-            }
-            Some(other) => {
-                let message = format!(
-                    "{}: plugin `{}` has two directories for `{guest}`, `{}` and `{name}`; the first is used",
-                    self.granter,
-                    self.plugin.name,
-                    other.host.display()
-                );
-                self.out.warnings.push(message);
-            }
-        }
+        self.place(grant);
     }
+
+    /// Puts a directory where it belongs. Two of policy's that would stand at one place, such as `a/src` and `b/src`,
+    /// both as `/src`, stand side by side: `/src` and `/src-2`.
+    fn place(&mut self, mut grant: DirGrant) {
+        let files = &mut self.out.grant.files;
+        if let Some(other) = files
+            .iter_mut()
+            .find(|other| other.guest == grant.guest && other.host == grant.host)
+        {
+            if grant.mode > other.mode {
+                *other = grant;
+            }
+            return;
+        }
+        let wanted = grant.guest.clone();
+        let mut count = 2;
+        while files.iter().any(|other| other.guest == grant.guest) {
+            grant.guest = format!("{}-{count}", wanted.trim_end_matches('/'));
+            count += 1;
+        }
+        files.push(grant);
+    }
+}
+
+/// The components of a guest path.
+fn parts(guest: &str) -> impl Iterator<Item = &str> {
+    guest.split('/').filter(|part| !part.is_empty())
+}
+
+/// Whether the guest path `inner` is `outer` or lies in it.
+fn lies_in(inner: &str, outer: &str) -> bool {
+    let mut inner = parts(inner);
+    parts(outer).all(|part| inner.next() == Some(part))
 }

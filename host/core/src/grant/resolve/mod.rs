@@ -17,6 +17,8 @@ use crate::tool::PluginInfo;
 
 mod files;
 mod net;
+#[cfg(test)]
+mod tests;
 
 pub use files::absolute;
 

@@ -2,7 +2,7 @@
 
 use super::{AS_POLICY, BadGrant, Draft, Kind};
 use crate::grant::address::{AddressClass, address_class};
-use crate::grant::pattern::OriginPattern;
+use crate::grant::pattern::{HostPattern, OriginPattern};
 use crate::grant::policy::{PolicyOrigin, PolicySecret};
 use crate::grant::{OriginGrant, SecretGrant};
 use crate::manifest::archetype::{GrantRequest, OriginRequest, SecretRequest};
@@ -60,24 +60,13 @@ impl Draft<'_> {
                 let Some(pattern) = need.intersect(&allowed.pattern) else {
                     continue;
                 };
-                met = true;
-                self.reach(
-                    Kind::Http,
-                    &pattern,
-                    [
-                        Some(need.to_string()),
-                        Some(AS_POLICY.into()),
-                        Some(allowed.rule.to_string()),
-                        Some(pattern.to_string()),
-                    ],
-                );
                 let grant = OriginGrant {
-                    pattern,
                     private: allowed.reaches_private(),
                     metadata: allowed.names_metadata(),
                     rule: self.rule(&allowed.rule),
+                    pattern,
                 };
-                self.out.grant.http.push(grant);
+                met |= self.origin_granted(&grant.pattern.to_string(), need, AS_POLICY, allowed, &grant);
             }
             if !met {
                 self.reach(
@@ -104,23 +93,13 @@ impl Draft<'_> {
                 let Some(pattern) = wanted.intersect(&allowed.pattern) else {
                     continue;
                 };
-                self.reach(
-                    Kind::Http,
-                    &request.origin,
-                    [
-                        Some(need.to_string()),
-                        Some(granted.to_string()),
-                        Some(allowed.rule.to_string()),
-                        Some(pattern.to_string()),
-                    ],
-                );
                 let grant = OriginGrant {
-                    pattern,
                     private: wants_private && allowed.reaches_private(),
                     metadata: allowed.names_metadata(),
                     rule: self.rule(&allowed.rule),
+                    pattern,
                 };
-                self.out.grant.http.push(grant);
+                self.origin_granted(&request.origin, need, &granted.to_string(), allowed, &grant);
             }
             let pieces = self.out.grant.http[before..].to_vec();
             self.http_taken(need, &wanted, wants_private, &pieces);
@@ -131,6 +110,30 @@ impl Draft<'_> {
             self.in_vain(Kind::Http, &format!("http `{granted}`"), &granted.to_string());
         }
         Ok(())
+    }
+
+    /// Adds one origin, unless nothing could ever be reached under it. Whether it was added.
+    fn origin_granted(
+        &mut self,
+        target: &str,
+        need: &OriginPattern,
+        archetype: &str,
+        allowed: &PolicyOrigin,
+        grant: &OriginGrant,
+    ) -> bool {
+        let void = is_void(grant);
+        let effective = (!void).then(|| grant.pattern.to_string());
+        let row = [
+            Some(need.to_string()),
+            Some(archetype.to_owned()),
+            Some(allowed.rule.to_string()),
+            effective,
+        ];
+        self.reach(Kind::Http, target, row);
+        if !void {
+            self.out.grant.http.push(grant.clone());
+        }
+        !void
     }
 
     /// Names what of `wanted` policy left no piece of.
@@ -296,6 +299,33 @@ impl Draft<'_> {
             })
             .collect();
         self.out.warnings.extend(warnings);
+    }
+}
+
+/// Whether every address that the grant names is one that it does not let be reached: a literal address of a private
+/// network, say, that only one of archetype and policy names.
+fn is_void(grant: &OriginGrant) -> bool {
+    // Ranges shorter than these reach across blocks of different kinds.
+    const SHORTEST_V4: u8 = 8;
+    const SHORTEST_V6: u8 = 7;
+    match &grant.pattern.host {
+        HostPattern::Any | HostPattern::Label(_) => false,
+        HostPattern::Name(name) => name == "localhost" && !grant.private,
+        HostPattern::Range(net) => {
+            let shortest = if net.addr().is_ipv4() { SHORTEST_V4 } else { SHORTEST_V6 };
+            let class = address_class(net.network());
+            let uniform = net.prefix_len() >= shortest && class == address_class(net.broadcast());
+            uniform
+                && match class {
+                    AddressClass::Public => false,
+                    AddressClass::Metadata => !grant.metadata,
+                    AddressClass::Multicast | AddressClass::Unspecified => true,
+                    AddressClass::Private
+                    | AddressClass::Loopback
+                    | AddressClass::LinkLocal
+                    | AddressClass::Reserved => !grant.private,
+                }
+        }
     }
 }
 

@@ -1,0 +1,140 @@
+use super::*;
+use crate::plan::{check, why};
+
+fn messages(world: &World, archetype: &Archetype) -> Vec<String> {
+    check(world, archetype)
+        .into_iter()
+        .map(|finding| finding.message)
+        .collect()
+}
+
+#[test]
+fn a_clean_archetype_has_no_findings() {
+    let archetype = Archetype {
+        tools: Some(vec![
+            exactly("web", to_origin("https://a.com")),
+            allowing("files", &["read"]),
+            wide("count"),
+        ]),
+        ..boss()
+    };
+    assert_eq!(messages(&world(), &archetype), Vec::<String>::new());
+    assert_eq!(messages(&world(), &archetype), Vec::<String>::new());
+}
+
+#[test]
+fn every_fault_is_found_not_only_the_first() {
+    let dynamic = Dynamic {
+        tools: Some(vec![wide("cuont")]),
+        ..Dynamic::default()
+    };
+    let archetype = Archetype {
+        tools: Some(vec![
+            wide("fils"),
+            allowing("files", &["reed"]),
+            exactly("web", to_origin("https://b.com")),
+            exactly("count", to_origin("https://a.com")),
+            exactly("files", GrantTable::default()),
+            exactly("relay", GrantTable::default()),
+        ]),
+        agents: Some(Agents::Named(vec![
+            "x1".parse().unwrap(),
+            "x2".parse().unwrap(),
+            "main".parse().unwrap(),
+        ])),
+        agent_tools: Some(vec!["agent-x".parse().unwrap(), "plain".parse().unwrap()]),
+        config: AgentConfig {
+            model: Some("nope".into()),
+            filters: Some(vec![wide("count")]),
+            ..AgentConfig::default()
+        },
+        dynamic: Some(dynamic),
+        ..archetype("bad")
+    };
+    let world = with(world(), [super::archetype("plain")]);
+    let messages = messages(&world, &archetype);
+    for part in [
+        "there is no plugin `fils`",
+        "there is no plugin `cuont`",
+        "no tool `reed`",
+        "`--allow-net https://b.com` would allow it",
+        "grants plugin `count` http `https://a.com`, which the plugin does not need",
+        "plugin `files` needs files `write`, and nothing grants it",
+        "plugin `relay` cannot link",
+        "there is no archetype `x1`",
+        "there is no archetype `x2`",
+        "`main` is the main agent's",
+        "there is no archetype `agent-x`",
+        "`plain` does not start with `agent-`",
+        "model `nope` is not configured",
+        "exports no `fief:plugin/filter`",
+    ] {
+        assert!(
+            messages.iter().any(|message| message.contains(part)),
+            "{part}: {messages:#?}"
+        );
+    }
+    let mut unique = messages.clone();
+    unique.dedup();
+    assert_eq!(unique, messages);
+}
+
+#[test]
+fn why_a_tool_can_be_called_shows_all_three_sides() {
+    let text = why(&world(), &archetype("main"), "web__fetch");
+    assert!(
+        text.starts_with("`web.fetch` can be called: archetype `main` is silent about tools"),
+        "{text}"
+    );
+    assert!(
+        text.contains("need *, archetype as wide as policy, policy --allow-net https://a.com: has https://a.com"),
+        "{text}"
+    );
+}
+
+#[test]
+fn why_a_tool_cannot_be_called_says_what_would_change_that() {
+    let mut poor = with(world(), [archetype("agent-worker")]);
+    poor.policy.net.clear();
+    let narrow = Archetype {
+        tools: Some(vec![allowing("files", &["read"]), wide("web")]),
+        ..archetype("narrow")
+    };
+    for (archetype, tool, says) in [
+        (&narrow, "fils.read", "there is no plugin `fils`"),
+        (&narrow, "files.reed", "plugin `files` has no tool `reed`"),
+        (&narrow, "files.write", "its `allow` holds only `read`"),
+        (
+            &narrow,
+            "count.words",
+            "does not list plugin `count`\nhint: `[[tools]] plugin = \"count\"`",
+        ),
+        (&narrow, "web.fetch", "hint: `--allow-net ORIGIN` would allow it"),
+        (&narrow, "files", "its tools are `read`, `write`, `grep`"),
+        (&narrow, "spawn_subagent", "names no `agents`"),
+        (&narrow, "dynamic_subagent", "has no `[dynamic]` table"),
+        (&narrow, "agent-worker", "does not name it in `agent_tools`"),
+        (&narrow, "agent-nobody", "there is no archetype `agent-nobody`"),
+        (
+            &archetype("main"),
+            "web.fetch",
+            "hint: `--allow-net ORIGIN` would allow it",
+        ),
+    ] {
+        let text = why(&poor, archetype, tool);
+        assert!(
+            text.starts_with(&format!("`{tool}` cannot be called: ")) && text.contains(says),
+            "{tool}: {text}"
+        );
+    }
+    poor.policy.max_depth = 0;
+    for tool in ["spawn_subagent", "dynamic_subagent"] {
+        let text = why(&poor, &boss(), tool);
+        assert!(text.ends_with("`[policy] max_depth` is 0"), "{text}");
+    }
+    let broken = Archetype {
+        tools: Some(vec![wide("nothing")]),
+        ..archetype("broken")
+    };
+    assert!(why(&poor, &broken, "files.read").contains("since the agent does not start"));
+}
