@@ -1,0 +1,3 @@
+//! What guests import, each interface behind the grant that links it.
+
+pub(crate) mod http;
