@@ -10,8 +10,11 @@ pub mod grant;
 pub mod id;
 pub mod manifest;
 pub mod message;
+mod nearest;
 pub mod plan;
 pub mod port;
 pub mod report;
 pub mod tool;
 pub mod world;
+
+pub use nearest::{nearest, suggestion};

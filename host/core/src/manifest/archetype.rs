@@ -1,4 +1,6 @@
 //! Archetypes: what pins an agent's instruction, tools, model and limits.
+//!
+//! The types; [`toml`] and [`markdown`] read the two forms in which they are written.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,7 +11,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::grant::FileMode;
-use crate::id::{ArchetypeName, Digest, PluginName, ToolName};
+use crate::id::{ArchetypeName, Digest, PluginName, ToolName, ToolRef};
+
+pub(crate) mod grant;
+pub mod mapping;
+pub mod markdown;
+pub(crate) mod settings;
+pub mod toml;
 
 /// A parsed archetype, immutable once loaded.
 #[derive(Clone, PartialEq, Debug)]
@@ -26,6 +34,8 @@ pub struct Archetype {
     pub origin: String,
     /// What it may call. Absent: its parent's, or all.
     pub tools: Option<Vec<ToolGrant>>,
+    /// Tools that it never holds, whatever else it holds or inherits ([`Archetype::disallows`]).
+    pub disallow: Vec<Disallowed>,
     /// Archetypes that it may spawn. Absent: none.
     pub agents: Option<Agents>,
     /// Archetypes served as tools of their own, each named `agent-…`. Absent: none.
@@ -40,6 +50,49 @@ pub struct Archetype {
     pub input_schema: Option<Arc<Value>>,
     /// JSON Schema that its report must satisfy.
     pub report_schema: Option<Arc<Value>>,
+}
+
+impl Archetype {
+    /// One that says nothing but what every archetype must: it inherits its tools and starts no children. Set the
+    /// other fields for more.
+    #[must_use]
+    pub fn new(name: ArchetypeName, description: impl Into<String>, instruction: impl Into<Arc<str>>) -> Self {
+        Self {
+            name,
+            version: String::new(),
+            description: description.into(),
+            instruction: instruction.into(),
+            origin: "rust".into(),
+            tools: None,
+            disallow: Vec::new(),
+            agents: None,
+            agent_tools: None,
+            config: AgentConfig::default(),
+            dynamic: None,
+            spawn: SpawnConfig::default(),
+            input_schema: None,
+            report_schema: None,
+        }
+    }
+
+    /// Whether this archetype refuses itself `tool` of `plugin`, whatever grants it. Who resolves an archetype asks
+    /// this of every tool, inherited ones above all.
+    #[must_use]
+    pub fn disallows(&self, plugin: &PluginName, tool: &ToolName) -> bool {
+        self.disallow.iter().any(|entry| match entry {
+            Disallowed::Plugin(name) => name == plugin,
+            Disallowed::Tool(entry) => entry.plugin == *plugin && entry.tool == *tool,
+        })
+    }
+}
+
+/// What an archetype refuses itself.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Disallowed {
+    /// Every tool of a plugin.
+    Plugin(PluginName),
+    /// One tool.
+    Tool(ToolRef),
 }
 
 /// Whom an agent may spawn.

@@ -1,9 +1,34 @@
 //! `fief.toml`: the operator's models, directories, policy and defaults.
+//!
+//! The types; [`parse`](fn@parse) reads a file, and [`layer`] lays a repository's over the operator's.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::archetype::{AgentConfig, Generation, LimitRequest, OriginRequest};
+use super::error::Place;
+use crate::id::ToolRef;
+
+pub mod layer;
+mod models;
+mod parse;
+
+pub use models::PROVIDERS;
+pub use parse::{BUILTIN, parse};
+
+/// A `fief.toml` with where it lies and where its keys stand.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct ConfigFile {
+    /// What it says.
+    pub config: Config,
+    /// The directory that it lies in, as its label has it; empty for the working directory.
+    pub directory: PathBuf,
+    /// Its label.
+    pub file: Arc<str>,
+    /// Where each key stands that it has, by its whole path, such as `policy.net`.
+    pub places: BTreeMap<String, Place>,
+}
 
 /// A parsed `fief.toml`. Everything absent keeps its default.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -14,9 +39,9 @@ pub struct Config {
     pub model: Option<String>,
     /// `[run] record`.
     pub record: Option<bool>,
-    /// `[directories] plugins`, as written.
+    /// `[directories] plugins`, relative ones joined to the directory of the file.
     pub plugins: Option<Vec<PathBuf>>,
-    /// `[directories] archetypes`, as written.
+    /// `[directories] archetypes`, relative ones joined to the directory of the file.
     pub archetypes: Option<Vec<PathBuf>>,
     /// `[models]`.
     pub models: BTreeMap<String, ModelConfig>,
@@ -25,10 +50,10 @@ pub struct Config {
     /// `[agents] builtin`.
     pub builtin: Option<Vec<String>>,
     /// `[agents] tool_mapping`: another product's name to `PLUGIN.TOOL`.
-    pub tool_mapping: BTreeMap<String, String>,
+    pub tool_mapping: BTreeMap<String, ToolRef>,
     /// `[agents.config]`.
     pub agents: AgentConfig,
-    /// `[secrets] file`, as written.
+    /// `[secrets] file`, joined to the directory of the configuration if relative.
     pub secrets_file: Option<PathBuf>,
     /// `[sandbox] pagemap_scan`: faster, and not isolated under memory pressure; see `SECURITY.md`.
     pub pagemap_scan: bool,

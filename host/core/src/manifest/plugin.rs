@@ -8,6 +8,9 @@ use crate::grant::FileMode;
 use crate::grant::pattern::OriginPattern;
 use crate::id::PluginName;
 
+mod parse;
+pub use parse::parse;
+
 /// A parsed `plugin.toml`.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct PluginManifest {
