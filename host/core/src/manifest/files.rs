@@ -70,7 +70,9 @@ pub const LARGEST: u64 = 4 << 20;
 pub fn stays_inside(path: &Path) -> bool {
     !path.as_os_str().is_empty()
         && !path.to_string_lossy().contains(['\0', '\\'])
-        && path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
+        && path
+            .components()
+            .all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
 }
 
 #[cfg(test)]
@@ -96,7 +98,11 @@ pub(crate) mod tests {
         }
 
         fn read_inside(&self, directory: &Path, path: &Path) -> Result<String, FileError> {
-            if self.canonical(path)?.starts_with(directory) { self.read(path) } else { Err(FileError::Outside) }
+            if self.canonical(path)?.starts_with(directory) {
+                self.read(path)
+            } else {
+                Err(FileError::Outside)
+            }
         }
 
         fn list(&self, directory: &Path) -> Result<Vec<Entry>, FileError> {
@@ -108,11 +114,16 @@ pub(crate) mod tests {
             let mut exists = false;
             // Backwards, so that nothing comes to rely on an order.
             for path in self.0.keys().rev() {
-                let Some(rest) = path.strip_prefix(&prefix) else { continue };
+                let Some(rest) = path.strip_prefix(&prefix) else {
+                    continue;
+                };
                 exists = true;
                 let (name, directory) = rest.split_once('/').map_or((rest, false), |(name, _)| (name, true));
                 if !name.is_empty() && found.iter().all(|entry| entry.name != name) {
-                    found.push(Entry { name: name.into(), directory });
+                    found.push(Entry {
+                        name: name.into(),
+                        directory,
+                    });
                 }
             }
             if exists { Ok(found) } else { Err(FileError::Missing) }
@@ -127,7 +138,11 @@ pub(crate) mod tests {
                     Component::Normal(name) => whole.push(name),
                     _ => {}
                 }
-                if let Some(target) = self.0.get(whole.to_str().unwrap_or_default()).and_then(|t| t.strip_prefix("-> ")) {
+                if let Some(target) = self
+                    .0
+                    .get(whole.to_str().unwrap_or_default())
+                    .and_then(|t| t.strip_prefix("-> "))
+                {
                     whole = PathBuf::from(target);
                 }
             }

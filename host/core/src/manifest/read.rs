@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::fmt::Display;
 use std::ops::Range;
 use std::str::FromStr;
 use std::time::Duration;
@@ -73,17 +72,30 @@ pub(crate) struct Table<'r> {
 impl<'r> Table<'r> {
     /// The table that a whole file is.
     pub(crate) fn root(reader: &'r Reader, node: &'r Node) -> Option<Self> {
-        Field { reader, path: String::new(), key_span: node.span.clone(), node }.table()
+        Field {
+            reader,
+            path: String::new(),
+            key_span: node.span.clone(),
+            node,
+        }
+        .table()
     }
 
     fn path_of(&self, key: &str) -> String {
-        if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
+        if self.path.is_empty() {
+            key.to_owned()
+        } else {
+            format!("{}.{key}", self.path)
+        }
     }
 
     /// The field `key`, if the table has it.
     pub(crate) fn get(&self, key: &'static str) -> Option<Field<'r>> {
         self.asked.borrow_mut().push(key);
-        self.entries.iter().find(|(name, _)| name.name == key).map(|(name, node)| self.field(name, node))
+        self.entries
+            .iter()
+            .find(|(name, _)| name.name == key)
+            .map(|(name, node)| self.field(name, node))
     }
 
     /// As [`Table::get`], for a key that is understood and never right: it is not offered as a choice.
@@ -105,17 +117,27 @@ impl<'r> Table<'r> {
     /// Reports that `key` is missing.
     pub(crate) fn missing(&self, key: &str, hint: &str) {
         let place = self.reader.source.place(self.span.clone());
-        self.reader
-            .push(ManifestError::at(place, format!("`{key}` is missing")).with_key(self.path_of(key)).with_hint(hint));
+        self.reader.push(
+            ManifestError::at(place, format!("`{key}` is missing"))
+                .with_key(self.path_of(key))
+                .with_hint(hint),
+        );
     }
 
     /// Every field, for a table whose keys are names.
     pub(crate) fn fields(&self) -> impl Iterator<Item = (&'r str, Field<'r>)> {
-        self.entries.iter().map(|(key, node)| (key.name.as_str(), self.field(key, node)))
+        self.entries
+            .iter()
+            .map(|(key, node)| (key.name.as_str(), self.field(key, node)))
     }
 
     fn field(&self, key: &'r Key, node: &'r Node) -> Field<'r> {
-        let field = Field { reader: self.reader, path: self.path_of(&key.name), key_span: key.span.clone(), node };
+        let field = Field {
+            reader: self.reader,
+            path: self.path_of(&key.name),
+            key_span: key.span.clone(),
+            node,
+        };
         let place = self.reader.source.place(key.span.clone());
         self.reader.places.borrow_mut().insert(field.path.clone(), place);
         field
@@ -135,9 +157,14 @@ impl<'r> Table<'r> {
                 format!("unknown key `{}` in `{}`", key.name, self.path)
             };
             let hint = explain(&key.name).unwrap_or_else(|| suggestion(&key.name, "keys", asked.iter().copied()));
-            let path = if self.path.is_empty() { key.name.clone() } else { format!("{}.{}", self.path, key.name) };
+            let path = if self.path.is_empty() {
+                key.name.clone()
+            } else {
+                format!("{}.{}", self.path, key.name)
+            };
             let place = self.reader.source.place(key.span.clone());
-            self.reader.push(ManifestError::at(place, message).with_key(path).with_hint(hint));
+            self.reader
+                .push(ManifestError::at(place, message).with_key(path).with_hint(hint));
         }
     }
 
@@ -173,7 +200,9 @@ impl<'r> Field<'r> {
     /// Refuses the value, with what would be right.
     pub(crate) fn refuse(&self, message: impl Into<String>, hint: impl Into<String>) {
         self.reader.push(
-            ManifestError::at(self.place(), message).with_key(self.path.clone()).with_hint(hint),
+            ManifestError::at(self.place(), message)
+                .with_key(self.path.clone())
+                .with_hint(hint),
         );
     }
 
@@ -189,7 +218,8 @@ impl<'r> Field<'r> {
         let path = if self.path.is_empty() { "the file" } else { &self.path };
         let quote = if self.path.is_empty() { "" } else { "`" };
         let message = format!("{quote}{path}{quote} must be {wanted}, not {}", self.node.value.kind());
-        self.reader.push(ManifestError::at(self.place(), message).with_key(self.path.clone()));
+        self.reader
+            .push(ManifestError::at(self.place(), message).with_key(self.path.clone()));
     }
 
     pub(crate) fn text(&self) -> Option<&'r str> {
@@ -204,7 +234,10 @@ impl<'r> Field<'r> {
     pub(crate) fn filled(&self) -> Option<&'r str> {
         let text = self.text()?;
         if text.trim().is_empty() {
-            self.refuse(format!("`{}` is blank", self.path), "write it, or leave the key out where it is optional");
+            self.refuse(
+                format!("`{}` is blank", self.path),
+                "write it, or leave the key out where it is optional",
+            );
             return None;
         }
         Some(text)
@@ -251,9 +284,17 @@ impl<'r> Field<'r> {
             self.mismatch("an integer");
             return None;
         };
-        let counted = if number < least.max(0) { None } else { T::try_from(number).ok() };
+        let counted = if number < least.max(0) {
+            None
+        } else {
+            T::try_from(number).ok()
+        };
         if counted.is_none() {
-            let hint = if number < least { format!("{least} or more") } else { "a smaller number".to_owned() };
+            let hint = if number < least {
+                format!("{least} or more")
+            } else {
+                "a smaller number".to_owned()
+            };
             self.refuse(format!("`{}` cannot be `{number}`", self.path), hint);
         }
         counted
@@ -268,7 +309,11 @@ impl<'r> Field<'r> {
         if number == -1 || (least..=i64::from(u32::MAX)).contains(&number) {
             return Some(number);
         }
-        let hint = if number > least { "a smaller number, or -1 for no limit".into() } else { format!("{least} or more, or -1 for no limit") };
+        let hint = if number > least {
+            "a smaller number, or -1 for no limit".into()
+        } else {
+            format!("{least} or more, or -1 for no limit")
+        };
         self.refuse(format!("`{}` cannot be `{number}`", self.path), hint);
         None
     }
@@ -286,7 +331,10 @@ impl<'r> Field<'r> {
         match size {
             Ok(size) if size >= least => Some(size),
             Ok(size) => {
-                self.refuse(format!("`{}` cannot be `{size}`", self.path), format!("{least} or more"));
+                self.refuse(
+                    format!("`{}` cannot be `{size}`", self.path),
+                    format!("{least} or more"),
+                );
                 None
             }
             Err(hint) => {
@@ -305,28 +353,14 @@ impl<'r> Field<'r> {
         match units::duration(text) {
             Ok(duration) if !duration.is_zero() => Some(duration),
             Ok(_) => {
-                self.refuse(format!("`{}` cannot be `{text}`", self.path), "leave the key out for the default");
+                self.refuse(
+                    format!("`{}` cannot be `{text}`", self.path),
+                    "leave the key out for the default",
+                );
                 None
             }
             Err(hint) => {
                 self.refuse(format!("`{}` cannot be `{}`", self.path, self.shown()), hint);
-                None
-            }
-        }
-    }
-
-    /// A name or anything else that checks itself.
-    pub(crate) fn parse<T>(&self) -> Option<T>
-    where
-        T: FromStr,
-        T::Err: Display,
-    {
-        match self.text()?.parse() {
-            Ok(value) => Some(value),
-            Err(error) => {
-                let error: T::Err = error;
-                self.reader
-                    .push(ManifestError::at(self.place(), error.to_string()).with_key(self.path.clone()));
                 None
             }
         }
@@ -388,7 +422,10 @@ impl<'r> Field<'r> {
         for field in self.list()? {
             match each(&field) {
                 Some(value) if seen.contains(&value) => {
-                    field.refuse(format!("`{}` stands in `{}` twice", field.shown(), self.path), "leave one of the two out");
+                    field.refuse(
+                        format!("`{}` stands in `{}` twice", field.shown(), self.path),
+                        "leave one of the two out",
+                    );
                     sound = false;
                 }
                 Some(value) => seen.push(value),

@@ -28,7 +28,11 @@ pub struct Registry {
 ///
 /// # Errors
 /// Every name that two archetypes have, with both files.
-pub fn assemble(compiled: Vec<Archetype>, builtin: Option<&[String]>, added: Vec<Archetype>) -> Result<Registry, ManifestErrors> {
+pub fn assemble(
+    compiled: Vec<Archetype>,
+    builtin: Option<&[String]>,
+    added: Vec<Archetype>,
+) -> Result<Registry, ManifestErrors> {
     let mut errors = Vec::new();
     let mut registry = Registry::default();
     let default = [BUILTIN[0].to_owned()];
@@ -38,7 +42,10 @@ pub fn assemble(compiled: Vec<Archetype>, builtin: Option<&[String]>, added: Vec
     for name in builtin.unwrap_or(&default) {
         match registry.archetypes.get(&name.to_ascii_lowercase()) {
             Some(archetype) => registry.registered.push(archetype.name.clone()),
-            None => errors.push(ManifestError::of_file("fief.toml", format!("no archetype `{name}` is built in"))),
+            None => errors.push(ManifestError::of_file(
+                "fief.toml",
+                format!("no archetype `{name}` is built in"),
+            )),
         }
     }
     let built_in = registry.clone();
@@ -54,11 +61,13 @@ pub fn assemble(compiled: Vec<Archetype>, builtin: Option<&[String]>, added: Vec
         let identical = compiled.is_some_and(|compiled| same(compiled, &archetype));
         let taken = key == "main" || built_in.registered.iter().any(|name| name.key() == key);
         if !identical && taken && compiled.is_some() {
-            errors.push(collision(&archetype, "a built-in archetype has that name").with_hint(if key == "main" {
-                "name it otherwise, and choose it with `--archetype` or `[run] archetype`".to_owned()
-            } else {
-                format!("name it otherwise, or leave `{key}` out of `[agents] builtin` in fief.toml")
-            }));
+            errors.push(
+                collision(&archetype, "a built-in archetype has that name").with_hint(if key == "main" {
+                    "name it otherwise, and choose it with `--archetype` or `[run] archetype`".to_owned()
+                } else {
+                    format!("name it otherwise, or leave `{key}` out of `[agents] builtin` in fief.toml")
+                }),
+            );
             continue;
         }
         if key != "main" && registry.registered.iter().all(|name| name.key() != key) {
@@ -72,14 +81,20 @@ pub fn assemble(compiled: Vec<Archetype>, builtin: Option<&[String]>, added: Vec
 }
 
 fn collision(archetype: &Archetype, why: &str) -> ManifestError {
-    ManifestError::of_file(archetype.origin.as_str(), format!("the archetype name `{}` is taken: {why}", archetype.name))
-        .with_key("name")
-        .with_hint("names match without regard to case; rename one of the two")
+    ManifestError::of_file(
+        archetype.origin.as_str(),
+        format!("the archetype name `{}` is taken: {why}", archetype.name),
+    )
+    .with_key("name")
+    .with_hint("names match without regard to case; rename one of the two")
 }
 
 /// Whether two archetypes are the same but for where they come from.
 fn same(one: &Archetype, other: &Archetype) -> bool {
-    let other = Archetype { origin: one.origin.clone(), ..other.clone() };
+    let other = Archetype {
+        origin: one.origin.clone(),
+        ..other.clone()
+    };
     *one == other
 }
 
@@ -109,7 +124,9 @@ pub fn load_directory(
                 paths.push(path);
             }
         } else if let Ok(inner) = files.list(&path)
-            && inner.iter().any(|file| !file.directory && file.name == "archetype.toml")
+            && inner
+                .iter()
+                .any(|file| !file.directory && file.name == "archetype.toml")
         {
             paths.push(path.join("archetype.toml"));
         }
@@ -128,11 +145,21 @@ pub fn load_directory(
         }
     }
     archetypes.sort_by_key(|archetype| archetype.name.key());
-    if errors.is_empty() { Ok(Parsed { value: archetypes, warnings }) } else { Err(errors) }
+    if errors.is_empty() {
+        Ok(Parsed {
+            value: archetypes,
+            warnings,
+        })
+    } else {
+        Err(errors)
+    }
 }
 
 fn is_archetype(path: &Path) -> bool {
-    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+    let extension = path
+        .extension()
+        .and_then(|extension| extension.to_str())
+        .unwrap_or_default();
     // A directory of archetypes is often described by a file of its own.
     let readme = path.file_stem().is_some_and(|stem| stem.eq_ignore_ascii_case("readme"));
     extension == "toml" || (extension == "md" && !readme)
@@ -144,11 +171,17 @@ fn is_archetype(path: &Path) -> bool {
 /// Everything that is wrong with it.
 pub fn load(path: &Path, known: markdown::Known<'_>, files: &dyn Files) -> Result<Parsed<Archetype>, ManifestErrors> {
     let label = path.display().to_string();
-    let text = files
-        .read(path)
-        .map_err(|error| vec![ManifestError::of_file(label.as_str(), format!("it cannot be read: {error}"))])?;
+    let text = files.read(path).map_err(|error| {
+        vec![ManifestError::of_file(
+            label.as_str(),
+            format!("it cannot be read: {error}"),
+        )]
+    })?;
     let source = Source::new(label, text);
-    if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("md")) {
+    if path
+        .extension()
+        .is_some_and(|extension| extension.eq_ignore_ascii_case("md"))
+    {
         return markdown::parse(source)?.resolve(known);
     }
     toml::parse(source, files)

@@ -91,13 +91,22 @@ fn toml_table(
     let mut entries: Vec<(Key, Node)> = table
         .iter()
         .map(|(key, value)| {
-            let key = Key { span: key.span(), name: key.get_ref().to_string() };
-            (key, toml_value(value.get_ref(), value.span(), source, depth + 1, errors))
+            let key = Key {
+                span: key.span(),
+                name: key.get_ref().to_string(),
+            };
+            (
+                key,
+                toml_value(value.get_ref(), value.span(), source, depth + 1, errors),
+            )
         })
         .collect();
     // The parser keeps tables sorted by key; errors are wanted in the order of the text.
     entries.sort_by_key(|(key, _)| key.span.start);
-    Node { span, value: Value::Table(entries) }
+    Node {
+        span,
+        value: Value::Table(entries),
+    }
 }
 
 fn toml_value(
@@ -152,8 +161,16 @@ pub(crate) fn parse_yaml(source: &Source, range: Range<usize>) -> Result<Node, M
             let span = error.location().map_or(0..0, |location| yaml::span(location, text));
             let span = range.start + span.start..range.start + span.end;
             let message = error.without_snippet().to_string();
-            let message = message.split(" at line ").next().unwrap_or_default().trim().replace('\n', ": ");
-            Err(ManifestError::at(source.place(span), format!("the front matter is not valid YAML: {message}")))
+            let message = message
+                .split(" at line ")
+                .next()
+                .unwrap_or_default()
+                .trim()
+                .replace('\n', ": ");
+            Err(ManifestError::at(
+                source.place(span),
+                format!("the front matter is not valid YAML: {message}"),
+            ))
         }
     }
 }
@@ -196,7 +213,9 @@ mod yaml {
                     Ok(Raw::Plain(Value::Integer(value)))
                 }
                 fn visit_u64<E>(self, value: u64) -> Result<Raw, E> {
-                    Ok(Raw::Plain(i64::try_from(value).map_or_else(|_| Value::Text(value.to_string()), Value::Integer)))
+                    Ok(Raw::Plain(
+                        i64::try_from(value).map_or_else(|_| Value::Text(value.to_string()), Value::Integer),
+                    ))
                 }
                 fn visit_i128<E>(self, value: i128) -> Result<Raw, E> {
                     Ok(Raw::Plain(Value::Text(value.to_string())))
@@ -265,7 +284,7 @@ mod yaml {
                     .into_iter()
                     .map(|(key, value)| {
                         let span = shifted(key.referenced);
-                        Ok((Key { span, name: key.value }, node(value, text, base, depth + 1)?))
+                        Ok::<_, Range<usize>>((Key { span, name: key.value }, node(value, text, base, depth + 1)?))
                     })
                     .collect::<Result<_, _>>()?,
             ),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::equip::{Equipment, Granter, filters, listed};
+use super::equip::{Equipment, Granter, filters, listed, withhold};
 use super::main::is_markdown;
 use super::settings::Layers;
 use super::spec::{Parts, names, planned};
@@ -63,6 +63,7 @@ fn by_archetype(world: &World, parent: &AgentSpec, archetype: &Archetype) -> Res
             Arc::new(std::mem::take(&mut equipment.holdings))
         }
     };
+    let holdings = withhold(archetype, holdings);
     let layers = Layers {
         world,
         who: format!("{name} ({})", archetype.origin),

@@ -1,13 +1,14 @@
 //! What an agent holds: plugins, resolved, checked against their imports, left out or refused.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::{LeftOut, PlanError, PlanErrorKind, Reach, choices};
 use crate::grant::imports::{Blame, Missing, missing};
 use crate::grant::resolve::{Taken, resolve};
 use crate::grant::{Holding, Holdings};
 use crate::id::{PluginName, ToolName};
-use crate::manifest::archetype::{GrantRequest, ToolGrant};
+use crate::manifest::archetype::{Archetype, GrantRequest, ToolGrant};
 use crate::tool::PluginInfo;
 use crate::world::World;
 
@@ -112,6 +113,19 @@ pub(super) fn filters(
         }
     }
     Ok(filters)
+}
+
+/// What an agent holds without the tools that its archetype refuses itself; a plugin of which no tool is left goes.
+pub(super) fn withhold(archetype: &Archetype, holdings: Arc<Holdings>) -> Arc<Holdings> {
+    if archetype.disallow.is_empty() {
+        return holdings;
+    }
+    let mut kept = Arc::unwrap_or_clone(holdings);
+    kept.retain(|plugin, holding| {
+        holding.tools.retain(|tool| !archetype.disallows(plugin, tool));
+        !holding.tools.is_empty()
+    });
+    Arc::new(kept)
 }
 
 impl Equipment {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::equip::{Granter, everything, filters, listed};
+use super::equip::{Granter, everything, filters, listed, withhold};
 use super::settings::Layers;
 use super::spec::{Parts, planned};
 use super::ways::ways;
@@ -69,7 +69,7 @@ fn alone(world: &World, archetype: &Archetype) -> Result<Planned, PlanError> {
     let filters = filters(world, layers.filters(), &granter("filters"), &mut equipment)?;
     let ways = ways(world, archetype, 0, &mut equipment)?;
     equipment.refuse_losses(world, &name)?;
-    let holdings = Arc::new(std::mem::take(&mut equipment.holdings));
+    let holdings = withhold(archetype, Arc::new(std::mem::take(&mut equipment.holdings)));
     let parts = Parts {
         label: archetype.name.to_string(),
         depth: 0,

@@ -22,7 +22,7 @@ pub(crate) fn tools(field: &Field<'_>) -> Option<Vec<ToolGrant>> {
         }
         Some((item.clone(), entry(item, true)?))
     })?;
-    unrepeated(items)
+    unambiguous(items)
 }
 
 /// `filters`: plugins that see every call, by name or as a table. A name alone grants nothing, as a table without
@@ -31,29 +31,34 @@ pub(crate) fn filters(field: &Field<'_>) -> Option<Vec<ToolGrant>> {
     let items = field.list_of(|item| {
         let grant = if let Value::Text(_) = item.node.value {
             let grant = GrantRequest::Exact(GrantTable::default());
-            ToolGrant { plugin: item.name()?, digest: None, allow: None, grant }
+            ToolGrant {
+                plugin: item.name()?,
+                digest: None,
+                allow: None,
+                grant,
+            }
         } else {
             entry(item, false)?
         };
         Some((item.clone(), grant))
     })?;
-    unrepeated(items)
+    unambiguous(items)
 }
 
-/// Refuses a plugin that is named twice: which of the two grants would hold?
-fn unrepeated(items: Vec<(Field<'_>, ToolGrant)>) -> Option<Vec<ToolGrant>> {
+/// Refuses a plugin that is named twice with different rights: which of them would hold?
+fn unambiguous(items: Vec<(Field<'_>, ToolGrant)>) -> Option<Vec<ToolGrant>> {
     let mut seen: Vec<ToolGrant> = Vec::new();
     let mut sound = true;
     for (field, entry) in items {
-        if seen.iter().any(|other| other.plugin == entry.plugin) {
+        let differs = |other: &ToolGrant| other.grant != entry.grant || other.digest != entry.digest;
+        if seen.iter().any(|other| other.plugin == entry.plugin && differs(other)) {
             field.refuse(
-                format!("the plugin `{}` stands here twice", entry.plugin),
+                format!("the plugin `{}` stands here twice with different rights", entry.plugin),
                 "put all its tools and rights in one entry",
             );
             sound = false;
-        } else {
-            seen.push(entry);
         }
+        seen.push(entry);
     }
     sound.then_some(seen)
 }
@@ -65,7 +70,9 @@ fn entry(field: &Field<'_>, offers_tools: bool) -> Option<ToolGrant> {
         .and_then(|field| field.name());
     let digest = table.get("digest").map(|field| field.name());
     let allow = if offers_tools {
-        table.get("allow").map(|field| field.distinct(|item| allowed(item, plugin.as_ref())))
+        table
+            .get("allow")
+            .map(|field| field.distinct(|item| allowed(item, plugin.as_ref())))
     } else {
         None
     };
@@ -83,7 +90,12 @@ fn entry(field: &Field<'_>, offers_tools: bool) -> Option<ToolGrant> {
         _ => None,
     });
     // An optional key that is there and wrong has its error already; the entry is worthless then.
-    Some(ToolGrant { plugin: plugin?, digest: transpose(digest)?, allow: transpose(allow)?, grant: grant? })
+    Some(ToolGrant {
+        plugin: plugin?,
+        digest: transpose(digest)?,
+        allow: transpose(allow)?,
+        grant: grant?,
+    })
 }
 
 fn transpose<T>(value: Option<Option<T>>) -> Option<Option<T>> {
@@ -100,7 +112,9 @@ fn allowed(item: &Field<'_>, plugin: Option<&PluginName>) -> Option<crate::id::T
         return None;
     }
     // `files.read` is understood under `plugin = "files"`: there is nothing else that it could mean.
-    let bare = plugin.and_then(|plugin| text.strip_prefix(plugin.as_str())).and_then(|rest| rest.strip_prefix('.'));
+    let bare = plugin
+        .and_then(|plugin| text.strip_prefix(plugin.as_str()))
+        .and_then(|rest| rest.strip_prefix('.'));
     item.name_of(bare.unwrap_or(text))
 }
 
@@ -145,7 +159,10 @@ fn files(field: &Field<'_>) -> Option<Vec<FileRequest>> {
     let mut sound = true;
     for (item, entry) in entries {
         if seen.iter().any(|other| other.guest == entry.guest) {
-            item.refuse(format!("the guest path `{}` is taken", entry.guest), "each directory needs a path of its own");
+            item.refuse(
+                format!("the guest path `{}` is taken", entry.guest),
+                "each directory needs a path of its own",
+            );
             sound = false;
         } else {
             seen.push(entry);
@@ -157,7 +174,10 @@ fn files(field: &Field<'_>) -> Option<Vec<FileRequest>> {
 fn directory(field: &Field<'_>) -> Option<FileRequest> {
     const SHAPE: &str = "such as `{ host = \".\", guest = \"/work\", mode = \"read\" }`";
     if !matches!(field.node.value, Value::Table(_)) {
-        field.refuse(format!("`{}` must be a table, not {}", field.path, field.node.value.kind()), SHAPE);
+        field.refuse(
+            format!("`{}` must be a table, not {}", field.path, field.node.value.kind()),
+            SHAPE,
+        );
         return None;
     }
     let table = field.table()?;
@@ -167,14 +187,21 @@ fn directory(field: &Field<'_>) -> Option<FileRequest> {
         .require("mode", "`read`, or `write`, which includes it")
         .and_then(|field| field.choice(&[("read", FileMode::Read), ("write", FileMode::Write)]));
     table.finish(|_| None);
-    Some(FileRequest { host: host?, guest: guest?, mode: mode? })
+    Some(FileRequest {
+        host: host?,
+        guest: guest?,
+        mode: mode?,
+    })
 }
 
 /// A path of this machine as it is written.
 pub(crate) fn host_path(field: &Field<'_>) -> Option<PathBuf> {
     let path = field.filled()?;
     if path.contains('\0') {
-        field.refuse(format!("`{}` holds a null character", field.path), "a path of this machine");
+        field.refuse(
+            format!("`{}` holds a null character", field.path),
+            "a path of this machine",
+        );
         return None;
     }
     Some(PathBuf::from(path))
@@ -184,10 +211,15 @@ pub(crate) fn host_path(field: &Field<'_>) -> Option<PathBuf> {
 /// is dropped.
 fn guest_path(field: &Field<'_>) -> Option<String> {
     let written = field.text()?;
-    let path = written.strip_suffix('/').filter(|rest| !rest.is_empty()).unwrap_or(written);
+    let path = written
+        .strip_suffix('/')
+        .filter(|rest| !rest.is_empty())
+        .unwrap_or(written);
     let sound = path.strip_prefix('/').is_some_and(|rest| {
         rest.is_empty()
-            || rest.split('/').all(|part| !matches!(part, "" | "." | "..") && !part.contains(['\\', '\0']))
+            || rest
+                .split('/')
+                .all(|part| !matches!(part, "" | "." | "..") && !part.contains(['\\', '\0']))
     });
     if !sound || path.chars().any(char::is_control) {
         field.refuse(
@@ -202,7 +234,10 @@ fn guest_path(field: &Field<'_>) -> Option<String> {
 /// An origin: a text, or a table that says whether it may be private.
 pub(crate) fn origin(field: &Field<'_>) -> Option<OriginRequest> {
     if let Value::Text(_) = field.node.value {
-        return Some(OriginRequest { origin: origin_text(field)?, private: false });
+        return Some(OriginRequest {
+            origin: origin_text(field)?,
+            private: false,
+        });
     }
     if !matches!(field.node.value, Value::Table(_)) {
         field.refuse(
@@ -213,11 +248,17 @@ pub(crate) fn origin(field: &Field<'_>) -> Option<OriginRequest> {
     }
     let table = field.table()?;
     let origin = table
-        .require("origin", "such as `{ origin = \"https://wiki.corp.example\", private = true }`")
+        .require(
+            "origin",
+            "such as `{ origin = \"https://wiki.corp.example\", private = true }`",
+        )
         .and_then(|field| origin_text(&field));
     let private = table.get("private").map(|field| field.boolean());
     table.finish(|_| None);
-    Some(OriginRequest { origin: origin?, private: transpose(private)?.unwrap_or_default() })
+    Some(OriginRequest {
+        origin: origin?,
+        private: transpose(private)?.unwrap_or_default(),
+    })
 }
 
 /// The text of an origin pattern.
@@ -236,7 +277,10 @@ fn environment(field: &Field<'_>) -> Option<BTreeMap<String, String>> {
     for (name, field) in field.table()?.fields() {
         let value = field.text();
         if !is_variable(name) {
-            field.refuse(format!("`{name}` is not the name of a variable"), "letters, digits and `_`, no digit in front");
+            field.refuse(
+                format!("`{name}` is not the name of a variable"),
+                "letters, digits and `_`, no digit in front",
+            );
             sound = false;
         } else if let Some(value) = value
             && !value.contains('\0')
@@ -264,7 +308,10 @@ pub(crate) fn is_variable(name: &str) -> bool {
 pub(crate) fn secret(field: &Field<'_>) -> Option<SecretRequest> {
     const SHAPE: &str = "such as `{ name = \"GITHUB_TOKEN\", for = \"https://api.github.com\" }`";
     if !matches!(field.node.value, Value::Table(_)) {
-        field.refuse(format!("`{}` must be a table, not {}", field.path, field.node.value.kind()), SHAPE);
+        field.refuse(
+            format!("`{}` must be a table, not {}", field.path, field.node.value.kind()),
+            SHAPE,
+        );
         return None;
     }
     let table = field.table()?;
@@ -279,7 +326,12 @@ pub(crate) fn secret(field: &Field<'_>) -> Option<SecretRequest> {
         }
         _ => None,
     });
-    Some(SecretRequest { name: name?, origin: origin?, header: transpose(header)?, format: transpose(format)? })
+    Some(SecretRequest {
+        name: name?,
+        origin: origin?,
+        header: transpose(header)?,
+        format: transpose(format)?,
+    })
 }
 
 fn secret_name(field: &Field<'_>) -> Option<String> {
@@ -298,7 +350,10 @@ fn secret_name(field: &Field<'_>) -> Option<String> {
 fn header_field(field: &Field<'_>) -> Option<String> {
     let name = header(field.text()?);
     if name.is_none() {
-        field.refuse(format!("`{}` is not a header's name", field.shown()), "such as `authorization`");
+        field.refuse(
+            format!("`{}` is not a header's name", field.shown()),
+            "such as `authorization`",
+        );
     }
     name
 }
@@ -343,7 +398,9 @@ pub(crate) fn limits(field: &Field<'_>) -> Option<LimitRequest> {
         size(&table, "response_bytes", 0),
     );
     table.finish(|key| match key {
-        "time" | "timeout" => Some("did you mean `wall`, the time in all, or `cpu`, the time that a guest computes?".into()),
+        "time" | "timeout" => {
+            Some("did you mean `wall`, the time in all, or `cpu`, the time that a guest computes?".into())
+        }
         _ => None,
     });
     Some(LimitRequest {

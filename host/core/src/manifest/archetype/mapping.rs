@@ -83,7 +83,10 @@ impl ToolMapping {
         let mut names = BTreeMap::new();
         let mut written = Vec::new();
         for (name, tools) in KNOWN {
-            let tools = tools.iter().map(|tool| tool.parse().expect("the table above holds tools")).collect();
+            let tools = tools
+                .iter()
+                .map(|tool| tool.parse().expect("the table above holds tools"))
+                .collect();
             names.insert(name.to_ascii_lowercase(), tools);
             written.push((*name).to_owned());
         }
@@ -100,7 +103,11 @@ impl ToolMapping {
         if let Some(tools) = self.names.get(&name.to_ascii_lowercase()) {
             return Mapped::Tools(tools);
         }
-        if without_counterpart(name) { Mapped::WithoutCounterpart } else { Mapped::Unknown }
+        if without_counterpart(name) {
+            Mapped::WithoutCounterpart
+        } else {
+            Mapped::Unknown
+        }
     }
 
     /// The names that stand for tools, as they were written.

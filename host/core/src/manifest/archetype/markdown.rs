@@ -72,7 +72,9 @@ impl Markdown {
         for name in self.tools.iter().flatten() {
             match meaning(name, known) {
                 Ok(Meaning::Tools(tools)) => found.extend(tools),
-                Ok(Meaning::Nothing(why)) => warnings.push(warning(name, &format!("`{}` is left out: {why}", name.text))),
+                Ok(Meaning::Nothing(why)) => {
+                    warnings.push(warning(name, &format!("`{}` is left out: {why}", name.text)))
+                }
                 Err(error) => errors.push(error),
             }
         }
@@ -102,7 +104,10 @@ impl Markdown {
             }
         }
         warnings.sort_by_key(|warning| warning.place.span.start);
-        Ok(Parsed { value: archetype, warnings })
+        Ok(Parsed {
+            value: archetype,
+            warnings,
+        })
     }
 }
 
@@ -125,9 +130,17 @@ fn grants(found: &[Disallowed]) -> Vec<ToolGrant> {
         };
         if grants.iter().all(|grant| grant.plugin != *plugin) {
             let (plugin, grant) = (plugin.clone(), GrantRequest::Policy);
-            grants.push(ToolGrant { plugin, digest: None, allow: Some(Vec::new()), grant });
+            grants.push(ToolGrant {
+                plugin,
+                digest: None,
+                allow: Some(Vec::new()),
+                grant,
+            });
         }
-        let grant = grants.iter_mut().find(|grant| grant.plugin == *plugin).expect("it was just added");
+        let grant = grants
+            .iter_mut()
+            .find(|grant| grant.plugin == *plugin)
+            .expect("it was just added");
         match entry {
             Disallowed::Plugin(_) => grant.allow = None,
             Disallowed::Tool(tool) => {
@@ -151,19 +164,31 @@ enum Meaning {
 /// exist, then other products' names.
 fn meaning(name: &Named, known: Known<'_>) -> Result<Meaning, ManifestError> {
     let refuse = |message: String, hint: String| {
-        Err(ManifestError::at(name.place.clone(), message).with_key(&*name.key).with_hint(hint))
+        Err(ManifestError::at(name.place.clone(), message)
+            .with_key(&*name.key)
+            .with_hint(hint))
     };
     let exists = |tool: &str| known.tools.is_none_or(|tools| tools.contains(tool));
-    let (word, restricted) = name.text.split_once('(').map_or((name.text.trim(), false), |(word, _)| (word.trim(), true));
+    let (word, restricted) = name
+        .text
+        .split_once('(')
+        .map_or((name.text.trim(), false), |(word, _)| (word.trim(), true));
     let plugin_exists = |plugin: &PluginName| {
         let prefix = format!("{plugin}.");
-        known.tools.is_none_or(|tools| tools.range(prefix.clone()..).next().is_some_and(|tool| tool.starts_with(&prefix)))
+        known.tools.is_none_or(|tools| {
+            tools
+                .range(prefix.clone()..)
+                .next()
+                .is_some_and(|tool| tool.starts_with(&prefix))
+        })
     };
     let found = match known.mapping.resolve(word) {
         Mapped::WithoutCounterpart => return Ok(Meaning::Nothing("it has no counterpart here".into())),
         Mapped::Tools(tools) => {
             if let Some(missing) = tools.iter().find(|tool| !exists(&tool.to_string())) {
-                return Ok(Meaning::Nothing(format!("it stands for `{missing}`, and no plugin here offers that")));
+                return Ok(Meaning::Nothing(format!(
+                    "it stands for `{missing}`, and no plugin here offers that"
+                )));
             }
             tools.iter().cloned().map(Disallowed::Tool).collect()
         }
@@ -183,7 +208,10 @@ fn meaning(name: &Named, known: Known<'_>) -> Result<Meaning, ManifestError> {
                         .map(String::as_str)
                         .chain(known.mapping.names())
                         .collect();
-                    return refuse(format!("unknown tool `{word}`"), suggestion(word, "tools", names.iter().copied()));
+                    return refuse(
+                        format!("unknown tool `{word}`"),
+                        suggestion(word, "tools", names.iter().copied()),
+                    );
                 }
             }
         }
@@ -204,7 +232,10 @@ fn meaning(name: &Named, known: Known<'_>) -> Result<Meaning, ManifestError> {
 pub fn parse(source: Source) -> Result<Markdown, ManifestErrors> {
     let (front, body) = split(&source).map_err(|error| vec![error])?;
     let root = tree::parse_yaml(&source, front).map_err(|error| vec![error])?;
-    let body = Range { start: body, end: source.text.len() };
+    let body = Range {
+        start: body,
+        end: source.text.len(),
+    };
     let reader = Reader::new(source);
     if !matches!(root.value, Value::Table(_)) {
         let place = reader.source.place(root.span.clone());
@@ -214,7 +245,10 @@ pub fn parse(source: Source) -> Result<Markdown, ManifestErrors> {
     }
     let markdown = Table::root(&reader, &root).and_then(|table| read(table, body));
     let parsed = reader.finish(markdown)?;
-    Ok(Markdown { warnings: parsed.warnings, ..parsed.value })
+    Ok(Markdown {
+        warnings: parsed.warnings,
+        ..parsed.value
+    })
 }
 
 /// The bytes of the front matter, and where the body starts.
@@ -250,11 +284,21 @@ fn read(table: Table<'_>, body: Range<usize>) -> Option<Markdown> {
     let description = table.require("description", NEEDED).and_then(|field| field.filled());
     let tools = table.get("tools").map(|field| names(&field));
     let disallowed = table.get("disallowedTools").map(|field| names(&field));
-    let model = table.get("model").filter(is_said).map(|field| (field.clone(), field.filled()));
+    let model = table
+        .get("model")
+        .filter(is_said)
+        .map(|field| (field.clone(), field.filled()));
     let version = table.get("version").map(|field| field.shown());
-    let turns: Vec<_> = ["maxTurns", "max_turns", "steps"].into_iter().filter_map(|key| table.get(key)).collect();
-    let temperature = table.get("temperature").and_then(|field| field.number_in(0.0..=f64::MAX));
-    let minutes = table.get("timeout_mins").and_then(|field| field.number_in(0.1..=500_000.0));
+    let turns: Vec<_> = ["maxTurns", "max_turns", "steps"]
+        .into_iter()
+        .filter_map(|key| table.get(key))
+        .collect();
+    let temperature = table
+        .get("temperature")
+        .and_then(|field| field.number_in(0.0..=f64::MAX));
+    let minutes = table
+        .get("timeout_mins")
+        .and_then(|field| field.number_in(0.1..=500_000.0));
     rights(&table);
     harmless(&table);
     table.finish(explain);
@@ -296,7 +340,13 @@ fn read(table: Table<'_>, body: Range<usize>) -> Option<Markdown> {
         None => None,
         Some((field, text)) => Some(Named::new(&field, text?)).filter(|model| model.text != "inherit"),
     };
-    Some(Markdown { base, tools, disallowed, model, warnings: Vec::new() })
+    Some(Markdown {
+        base,
+        tools,
+        disallowed,
+        model,
+        warnings: Vec::new(),
+    })
 }
 
 /// Whether something stands after the colon.
@@ -321,7 +371,11 @@ fn explain(key: &str) -> Option<String> {
 
 impl Named {
     fn new(field: &Field<'_>, text: &str) -> Self {
-        Self { text: text.trim().to_owned(), key: field.path.clone(), place: field.place() }
+        Self {
+            text: text.trim().to_owned(),
+            key: field.path.clone(),
+            place: field.place(),
+        }
     }
 }
 
@@ -337,7 +391,9 @@ fn names(field: &Field<'_>) -> Option<Names> {
     match &field.node.value {
         Value::Text(_) => found.extend(parts(field.filled()?).map(|part| Named::new(field, part))),
         Value::List(_) => {
-            for names in field.list_of(|item| Some(parts(item.filled()?).map(|part| Named::new(item, part)).collect()))? {
+            for names in
+                field.list_of(|item| Some(parts(item.filled()?).map(|part| Named::new(item, part)).collect()))?
+            {
                 let names: Vec<Named> = names;
                 found.extend(names);
             }
@@ -359,7 +415,9 @@ fn names(field: &Field<'_>) -> Option<Names> {
     }
     if let Some(name) = found.iter().find(|name| name.text.is_empty()) {
         let error = ManifestError::at(name.place.clone(), format!("`{}` holds an empty name", field.path));
-        field.reader.push(error.with_key(&*field.path).with_hint("leave the comma out"));
+        field
+            .reader
+            .push(error.with_key(&*field.path).with_hint("leave the comma out"));
         return None;
     }
     Some(Names::These(found))
@@ -382,16 +440,46 @@ fn parts(text: &str) -> impl Iterator<Item = &str> {
 /// Keys of other products that bear on rights and cannot be honoured.
 fn rights(table: &Table<'_>) {
     const REFUSED: &[(&str, &str)] = &[
-        ("mcpServers", "an agent's tools are plugins: install one, and name its tools in `tools`"),
-        ("mcp-servers", "an agent's tools are plugins: install one, and name its tools in `tools`"),
-        ("mcp_servers", "an agent's tools are plugins: install one, and name its tools in `tools`"),
-        ("extensions", "an agent's tools are plugins: install one, and name its tools in `tools`"),
-        ("hooks", "write the archetype in TOML, with plugins that see each call in `filters`"),
-        ("permission", "name what it may use in `tools`; `[policy] ask` in fief.toml names what a person is asked for"),
-        ("permissions", "name what it may use in `tools`; `[policy] ask` in fief.toml names what a person is asked for"),
-        ("sandbox_mode", "every tool is in a sandbox; write the archetype in TOML, where `[tools.grant]` says what it reaches"),
-        ("isolation", "write the archetype in TOML, where `[tools.grant]` says which directory it works in"),
-        ("disable", "to turn an archetype off, take the file out of the directory"),
+        (
+            "mcpServers",
+            "an agent's tools are plugins: install one, and name its tools in `tools`",
+        ),
+        (
+            "mcp-servers",
+            "an agent's tools are plugins: install one, and name its tools in `tools`",
+        ),
+        (
+            "mcp_servers",
+            "an agent's tools are plugins: install one, and name its tools in `tools`",
+        ),
+        (
+            "extensions",
+            "an agent's tools are plugins: install one, and name its tools in `tools`",
+        ),
+        (
+            "hooks",
+            "write the archetype in TOML, with plugins that see each call in `filters`",
+        ),
+        (
+            "permission",
+            "name what it may use in `tools`; `[policy] ask` in fief.toml names what a person is asked for",
+        ),
+        (
+            "permissions",
+            "name what it may use in `tools`; `[policy] ask` in fief.toml names what a person is asked for",
+        ),
+        (
+            "sandbox_mode",
+            "every tool is in a sandbox; write the archetype in TOML, where `[tools.grant]` says what it reaches",
+        ),
+        (
+            "isolation",
+            "write the archetype in TOML, where `[tools.grant]` says which directory it works in",
+        ),
+        (
+            "disable",
+            "to turn an archetype off, take the file out of the directory",
+        ),
     ];
     for (key, hint) in REFUSED {
         let Some(field) = table.get_unlisted(key) else { continue };

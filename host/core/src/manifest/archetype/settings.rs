@@ -9,7 +9,10 @@ use crate::manifest::read::{Field, Table};
 pub(crate) fn agent_config(table: &Table<'_>) -> AgentConfig {
     AgentConfig {
         model: table.get("model").and_then(|field| model(&field)),
-        generation: table.get("generation").and_then(|field| generation(&field)).unwrap_or_default(),
+        generation: table
+            .get("generation")
+            .and_then(|field| generation(&field))
+            .unwrap_or_default(),
         parallel_tool_calls: table.get("parallel_tool_calls").and_then(|field| field.boolean()),
         filters: table.get("filters").and_then(|field| filters(&field)),
         max_turns: table.get("max_turns").and_then(|field| field.limit(1)),
@@ -21,8 +24,14 @@ pub(crate) fn agent_config(table: &Table<'_>) -> AgentConfig {
         summary: table
             .get("summary")
             .and_then(|field| field.choice(&[("at-limit", Summary::AtLimit), ("always", Summary::Always)])),
-        summary_instruction: table.get("summary_instruction").and_then(|field| field.filled()).map(str::to_owned),
-        task_suffix: table.get("task_suffix").and_then(|field| field.text()).map(str::to_owned),
+        summary_instruction: table
+            .get("summary_instruction")
+            .and_then(|field| field.filled())
+            .map(str::to_owned),
+        task_suffix: table
+            .get("task_suffix")
+            .and_then(|field| field.text())
+            .map(str::to_owned),
         skip_summarization: None,
         budget: table.get("budget").and_then(|field| budget(&field)).unwrap_or_default(),
     }
@@ -45,10 +54,14 @@ fn model(field: &Field<'_>) -> Option<String> {
 pub(crate) fn generation(field: &Field<'_>) -> Option<Generation> {
     let table = field.table()?;
     let generation = Generation {
-        temperature: table.get("temperature").and_then(|field| field.number_in(0.0..=f64::MAX)),
+        temperature: table
+            .get("temperature")
+            .and_then(|field| field.number_in(0.0..=f64::MAX)),
         top_p: table.get("top_p").and_then(|field| field.number_in(0.0..=1.0)),
         max_output_tokens: table.get("max_output_tokens").and_then(|field| field.count(1)),
-        stop: table.get("stop").and_then(|field| field.list_of(|item| item.text().map(str::to_owned))),
+        stop: table
+            .get("stop")
+            .and_then(|field| field.list_of(|item| item.text().map(str::to_owned))),
         seed: table.get("seed").and_then(|field| field.count(0)),
     };
     table.finish(|key| match key {

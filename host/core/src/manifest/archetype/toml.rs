@@ -29,7 +29,9 @@ fn archetype(table: Table<'_>, files: &dyn Files) -> Option<Archetype> {
     const NEEDED: &str = "an archetype needs `name`, `description` and `instruction`";
     let name: Option<ArchetypeName> = table.require("name", NEEDED).and_then(|field| field.name());
     let description = table.require("description", NEEDED).and_then(|field| field.filled());
-    let instruction = table.require("instruction", NEEDED).and_then(|field| instruction(&field, files));
+    let instruction = table
+        .require("instruction", NEEDED)
+        .and_then(|field| instruction(&field, files));
     let version = table.get("version").and_then(|field| field.text());
     let tools = table.get("tools").map(|field| tools(&field));
     let agents = table.get("agents").map(|field| agents(&field));
@@ -50,7 +52,9 @@ fn archetype(table: Table<'_>, files: &dyn Files) -> Option<Archetype> {
         "temperature" | "top_p" | "max_output_tokens" | "stop" | "seed" => {
             Some(format!("did you mean `{key}` under `[generation]`?"))
         }
-        "max_tokens" => Some("did you mean `max_output_tokens` under `[generation]`, or `tokens` under `[budget]`?".into()),
+        "max_tokens" => {
+            Some("did you mean `max_output_tokens` under `[generation]`, or `tokens` under `[budget]`?".into())
+        }
         "timeout" | "timeout_mins" | "wall" => Some("did you mean `wall` under `[budget]`?".into()),
         _ => None,
     });
@@ -85,7 +89,10 @@ fn instruction(field: &Field<'_>, files: &dyn Files) -> Option<String> {
     let file = file?;
     let (path, text) = beside(&file, files)?;
     if text.trim().is_empty() {
-        file.refuse(format!("`{}` is blank", path.display()), "write what the agent is to do, in the second person");
+        file.refuse(
+            format!("`{}` is blank", path.display()),
+            "write what the agent is to do, in the second person",
+        );
         return None;
     }
     check_template(&file, &text).then_some(text)
@@ -95,7 +102,10 @@ fn instruction(field: &Field<'_>, files: &dyn Files) -> Option<String> {
 fn check_template(field: &Field<'_>, text: &str) -> bool {
     let checked = crate::agent::instruction::check(text);
     if let Err(error) = &checked {
-        field.refuse(error.to_string(), "braces that mean themselves stand between `{% raw %}` and `{% endraw %}`");
+        field.refuse(
+            error.to_string(),
+            "braces that mean themselves stand between `{% raw %}` and `{% endraw %}`",
+        );
     }
     checked.is_ok()
 }
@@ -111,7 +121,10 @@ fn beside(field: &Field<'_>, files: &dyn Files) -> Option<(PathBuf, String)> {
         return None;
     }
     let manifest = Path::new(&*field.reader.source.file);
-    let directory = manifest.parent().filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directory = manifest
+        .parent()
+        .filter(|path| !path.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
     let path = directory.join(name);
     match files.read_inside(directory, &path) {
         Ok(text) => Some((path, text)),
@@ -137,17 +150,25 @@ fn schema(field: &Field<'_>, files: &dyn Files, input: bool) -> Option<Arc<Json>
     let schema: Json = match serde_json::from_str(&text) {
         Ok(schema) => schema,
         Err(error) => {
-            let offset: usize = text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
+            let offset: usize = text
+                .split_inclusive('\n')
+                .take(error.line().saturating_sub(1))
+                .map(str::len)
+                .sum();
             let offset = offset + error.column().saturating_sub(1);
             let place = Source::new(path.display().to_string(), text).place(offset..offset);
-            field.reader.push(ManifestError::at(place, format!("this is not JSON: {error}")).with_key(&*field.path));
+            field
+                .reader
+                .push(ManifestError::at(place, format!("this is not JSON: {error}")).with_key(&*field.path));
             return None;
         }
     };
     if let Err(error) = jsonschema::draft202012::meta::validate(&schema) {
         let at = error.instance_path().to_string();
         let message = format!("`{}` is not a JSON Schema: `{at}`: {error}", path.display());
-        field.reader.push(ManifestError::at(file.place(), message).with_key(&*field.path));
+        field
+            .reader
+            .push(ManifestError::at(file.place(), message).with_key(&*field.path));
         return None;
     }
     if input && schema.get("type").and_then(Json::as_str) != Some("object") {
@@ -162,16 +183,27 @@ fn schema(field: &Field<'_>, files: &dyn Files, input: bool) -> Option<Arc<Json>
 
 fn agents(field: &Field<'_>) -> Option<Agents> {
     if let Value::List(items) = &field.node.value
-        && items.iter().any(|item| matches!(&item.value, Value::Text(text) if text == "*"))
+        && items
+            .iter()
+            .any(|item| matches!(&item.value, Value::Text(text) if text == "*"))
     {
         if items.len() == 1 {
             return Some(Agents::All);
         }
-        field.refuse("`*` stands alone in `agents`", "`[\"*\"]` for every registered archetype, or names");
+        field.refuse(
+            "`*` stands alone in `agents`",
+            "`[\"*\"]` for every registered archetype, or names",
+        );
         return None;
     }
     let same_but_for_case = |field: &Field<'_>| spawnable(field).map(CaseBlind);
-    Some(Agents::Named(field.distinct(same_but_for_case)?.into_iter().map(|name| name.0).collect()))
+    Some(Agents::Named(
+        field
+            .distinct(same_but_for_case)?
+            .into_iter()
+            .map(|name| name.0)
+            .collect(),
+    ))
 }
 
 /// A name that is another's equal if they differ only in case.
@@ -186,7 +218,10 @@ impl PartialEq for CaseBlind {
 fn spawnable(field: &Field<'_>) -> Option<ArchetypeName> {
     let name: ArchetypeName = field.name()?;
     if name.key() == "main" {
-        field.refuse("`main` cannot be spawned", "name an archetype that does a part of the work");
+        field.refuse(
+            "`main` cannot be spawned",
+            "name an archetype that does a part of the work",
+        );
         return None;
     }
     Some(name)
@@ -222,12 +257,18 @@ fn dynamic(field: &Field<'_>) -> Option<Dynamic> {
     config.skip_summarization = table.get("skip_summarization").and_then(|field| field.boolean());
     let dynamic = Dynamic {
         name: name.flatten().unwrap_or(base.name),
-        description: table.get("description").and_then(|field| field.filled()).map(str::to_owned),
+        description: table
+            .get("description")
+            .and_then(|field| field.filled())
+            .map(str::to_owned),
         expose_tool_selection: table
             .get("expose_tool_selection")
             .and_then(|field| field.boolean())
             .unwrap_or(base.expose_tool_selection),
-        fallback_instruction: table.get("fallback_instruction").and_then(|field| field.filled()).map(str::to_owned),
+        fallback_instruction: table
+            .get("fallback_instruction")
+            .and_then(|field| field.filled())
+            .map(str::to_owned),
         tools: table.get("tools").and_then(|field| tools(&field)),
         config,
     };
@@ -242,14 +283,22 @@ fn dynamic(field: &Field<'_>) -> Option<Dynamic> {
 fn tool_name(field: &Field<'_>) -> Option<String> {
     let name = field.text()?;
     let sound = (1..=48).contains(&name.len())
-        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
         && !name.contains("__");
     if !sound {
-        field.refuse(format!("`{}` is not a tool name", field.shown()), "1 to 48 of letters, digits, `-` and single `_`");
+        field.refuse(
+            format!("`{}` is not a tool name", field.shown()),
+            "1 to 48 of letters, digits, `-` and single `_`",
+        );
         return None;
     }
     if name.starts_with("agent-") || matches!(name, "spawn_subagent" | "transfer") {
-        field.refuse(format!("`{name}` is reserved"), "another way to a child has it; the default is `dynamic_subagent`");
+        field.refuse(
+            format!("`{name}` is reserved"),
+            "another way to a child has it; the default is `dynamic_subagent`",
+        );
         return None;
     }
     Some(name.to_owned())

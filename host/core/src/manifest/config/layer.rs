@@ -41,7 +41,9 @@ pub fn trusted(operator: &Config, repository: &ConfigFile) -> Config {
     config.models.extend(over.models);
     config.policy = policy::replaced(config.policy, over.policy);
     config.builtin = over.builtin.or(config.builtin);
-    config.tool_mapping.retain(|name, _| over.tool_mapping.keys().all(|other| !other.eq_ignore_ascii_case(name)));
+    config
+        .tool_mapping
+        .retain(|name, _| over.tool_mapping.keys().all(|other| !other.eq_ignore_ascii_case(name)));
     config.tool_mapping.extend(over.tool_mapping);
     config.agents = defaults::replaced(&config.agents, over.agents);
     config.secrets_file = over.secrets_file.or(config.secrets_file);
@@ -61,7 +63,11 @@ pub fn trusted(operator: &Config, repository: &ConfigFile) -> Config {
 /// and canonical; the file and the directories of both are added here.
 #[must_use]
 pub fn untrusted(operator: &Config, repository: &ConfigFile, protected: &[PathBuf], files: &dyn Files) -> Layered {
-    let mut layer = Layer { repository, files, warnings: Vec::new() };
+    let mut layer = Layer {
+        repository,
+        files,
+        warnings: Vec::new(),
+    };
     let mut config = operator.clone();
     let over = &repository.config;
     if let Some(archetype) = &over.archetype {
@@ -73,7 +79,11 @@ pub fn untrusted(operator: &Config, repository: &ConfigFile, protected: &[PathBu
         }
     }
     layer.directories("directories.plugins", over.plugins.as_deref(), &mut config.plugins);
-    layer.directories("directories.archetypes", over.archetypes.as_deref(), &mut config.archetypes);
+    layer.directories(
+        "directories.archetypes",
+        over.archetypes.as_deref(),
+        &mut config.archetypes,
+    );
     if let Some(builtin) = &over.builtin {
         config.builtin = Some(builtin.clone());
     }
@@ -85,7 +95,10 @@ pub fn untrusted(operator: &Config, repository: &ConfigFile, protected: &[PathBu
     let mut obeyed: Vec<PathBuf> = protected.to_vec();
     obeyed.extend(directories.chain(&own).filter_map(|path| files.canonical(path).ok()));
     layer.policy(&operator.policy, &obeyed, &mut config.policy);
-    Layered { config, warnings: layer.warnings }
+    Layered {
+        config,
+        warnings: layer.warnings,
+    }
 }
 
 struct Layer<'a> {
@@ -96,7 +109,12 @@ struct Layer<'a> {
 
 impl Layer<'_> {
     fn ignore(&mut self, key: &str, why: &str) {
-        let place = self.repository.places.get(key).cloned().unwrap_or_else(|| Place::file(Arc::clone(&self.repository.file)));
+        let place = self
+            .repository
+            .places
+            .get(key)
+            .cloned()
+            .unwrap_or_else(|| Place::file(Arc::clone(&self.repository.file)));
         self.warnings.push(
             ManifestWarning::at(place, format!("`{key}` is ignored: {why}"))
                 .with_key(key)
@@ -107,7 +125,11 @@ impl Layer<'_> {
     /// Adds the repository's directories after the operator's, so that what lies there cannot stand before his.
     fn directories(&mut self, key: &str, wanted: Option<&[PathBuf]>, directories: &mut Option<Vec<PathBuf>>) {
         let Some(wanted) = wanted else { return };
-        let root = if self.repository.directory.as_os_str().is_empty() { Path::new(".") } else { &self.repository.directory };
+        let root = if self.repository.directory.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            &self.repository.directory
+        };
         let root = self.files.canonical(root).ok();
         let list = directories.get_or_insert_default();
         for path in wanted {
@@ -128,8 +150,11 @@ impl Layer<'_> {
     fn mapping(&mut self, config: &mut Config) {
         for (name, tool) in &self.repository.config.tool_mapping {
             let key = format!("agents.tool_mapping.{name}");
-            let theirs: Option<&ToolRef> =
-                config.tool_mapping.iter().find(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, tool)| tool);
+            let theirs: Option<&ToolRef> = config
+                .tool_mapping
+                .iter()
+                .find(|(other, _)| other.eq_ignore_ascii_case(name))
+                .map(|(_, tool)| tool);
             match theirs {
                 Some(theirs) if theirs == tool => {}
                 Some(_) => self.ignore(&key, "your own settings give the name another meaning"),

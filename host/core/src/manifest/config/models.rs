@@ -46,7 +46,10 @@ fn model(field: &Field<'_>, name: &str) -> Option<ModelConfig> {
     let table = field.table()?;
     let providers = PROVIDERS.map(|provider| (provider, provider));
     let provider = table
-        .require("provider", "one of `openai`, `openai-responses`, `anthropic`, `gemini`, `script`")
+        .require(
+            "provider",
+            "one of `openai`, `openai-responses`, `anthropic`, `gemini`, `script`",
+        )
         .and_then(|field| field.choice(&providers));
     let model = table
         .require("model", "the provider's name of the model; for `script` the file")
@@ -60,9 +63,15 @@ fn model(field: &Field<'_>, name: &str) -> Option<ModelConfig> {
         context: table.get("context").and_then(|field| field.count(1)),
         native_tools: table.get("native_tools").and_then(|field| field.boolean()),
         stream: table.get("stream").and_then(|field| field.boolean()),
-        generation: table.get("generation").and_then(|field| generation(&field)).unwrap_or_default(),
+        generation: table
+            .get("generation")
+            .and_then(|field| generation(&field))
+            .unwrap_or_default(),
         prices: table.get("prices").and_then(|field| prices(&field)),
-        fallback: table.get("fallback").and_then(|field| field.distinct(|item| fallback(item, name))).unwrap_or_default(),
+        fallback: table
+            .get("fallback")
+            .and_then(|field| field.distinct(|item| fallback(item, name)))
+            .unwrap_or_default(),
     };
     for key in ["key", "api_key", "apikey", "api-key", "token", "secret", "password"] {
         if let Some(field) = table.get_unlisted(key) {
@@ -71,7 +80,9 @@ fn model(field: &Field<'_>, name: &str) -> Option<ModelConfig> {
     }
     table.finish(|key| match key {
         "url" | "endpoint" => Some("did you mean `base_url`?".into()),
-        "temperature" | "top_p" | "max_output_tokens" | "seed" => Some(format!("did you mean `{key}` under `generation`?")),
+        "temperature" | "top_p" | "max_output_tokens" | "seed" => {
+            Some(format!("did you mean `{key}` under `generation`?"))
+        }
         _ => None,
     });
     Some(config)
@@ -97,13 +108,20 @@ fn key_variable(field: &Field<'_>) -> Option<String> {
 pub(super) fn url(field: &Field<'_>) -> Option<String> {
     let text = field.filled()?;
     let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
-    let authority = rest.unwrap_or_default().split(['/', '?', '#']).next().unwrap_or_default();
+    let authority = rest
+        .unwrap_or_default()
+        .split(['/', '?', '#'])
+        .next()
+        .unwrap_or_default();
     if authority.contains('@') {
         refuse_key(field, format!("`{}` holds credentials", field.path));
         return None;
     }
     if authority.is_empty() || text.chars().any(|c| c.is_whitespace() || c.is_control()) {
-        field.refuse(format!("`{}` is not a URL", field.shown()), "such as `http://127.0.0.1:8080/v1`");
+        field.refuse(
+            format!("`{}` is not a URL", field.shown()),
+            "such as `http://127.0.0.1:8080/v1`",
+        );
         return None;
     }
     Some(text.to_owned())
@@ -113,12 +131,18 @@ fn headers(field: &Field<'_>) -> BTreeMap<String, String> {
     let mut headers = BTreeMap::new();
     for (name, field) in field.table().iter().flat_map(|table| table.fields()) {
         if CREDENTIALS.iter().any(|known| known.eq_ignore_ascii_case(name)) {
-            refuse_key(&field, format!("the header `{name}` would hold a key, and no manifest does"));
+            refuse_key(
+                &field,
+                format!("the header `{name}` would hold a key, and no manifest does"),
+            );
             continue;
         }
         let Some(value) = field.text() else { continue };
         if value.chars().any(char::is_control) {
-            field.refuse(format!("`{}` holds a control character", field.path), "a header is one line");
+            field.refuse(
+                format!("`{}` holds a control character", field.path),
+                "a header is one line",
+            );
         } else if let Some(name) = header_name(&field, name) {
             headers.insert(name, value.to_owned());
         }
@@ -142,7 +166,11 @@ fn prices(field: &Field<'_>) -> Option<Prices> {
     let output = table.require("output", SHAPE).and_then(price);
     let cached = table.get("cached").and_then(price);
     table.finish(|_| None);
-    Some(Prices { input: input?, cached, output: output? })
+    Some(Prices {
+        input: input?,
+        cached,
+        output: output?,
+    })
 }
 
 fn fallback(field: &Field<'_>, own: &str) -> Option<String> {

@@ -26,7 +26,12 @@ pub fn parse(source: Source) -> Result<Parsed<ConfigFile>, ManifestErrors> {
     let config = Table::root(&reader, &root).map(|table| config(table, &directory));
     let places = reader.places();
     let file = reader.source.file.clone();
-    reader.finish(config.map(|config| ConfigFile { config, directory, file, places }))
+    reader.finish(config.map(|config| ConfigFile {
+        config,
+        directory,
+        file,
+        places,
+    }))
 }
 
 // What is wrong has left an error, which refuses the whole: the value that stands in for it is never seen.
@@ -60,8 +65,7 @@ fn config(table: Table<'_>, directory: &Path) -> Config {
         }
         if let Some(defaults) = sub(&agents, "config") {
             config.agents = agent_config(&defaults);
-            config.agents.skip_summarization =
-                defaults.get("skip_summarization").and_then(|field| field.boolean());
+            config.agents.skip_summarization = defaults.get("skip_summarization").and_then(|field| field.boolean());
             defaults.finish(|key| match key {
                 "tools" | "agents" | "agent_tools" | "dynamic" | "spawn" => {
                     Some("an archetype says this, never the defaults of all".into())
@@ -70,22 +74,34 @@ fn config(table: Table<'_>, directory: &Path) -> Config {
             });
         }
         agents.finish(|key| match key {
-            "model" | "max_turns" | "summary" | "filters" => Some(format!("did you mean `{key}` under `[agents.config]`?")),
+            "model" | "max_turns" | "summary" | "filters" => {
+                Some(format!("did you mean `{key}` under `[agents.config]`?"))
+            }
             _ => None,
         });
     }
     if let Some(secrets) = sub(&table, "secrets") {
-        config.secrets_file = secrets.get("file").and_then(|field| host_path(&field)).map(|path| directory.join(path));
-        secrets.finish(|_| Some("secrets stand in the environment or in the file that `file` names, never here".into()));
+        config.secrets_file = secrets
+            .get("file")
+            .and_then(|field| host_path(&field))
+            .map(|path| directory.join(path));
+        secrets
+            .finish(|_| Some("secrets stand in the environment or in the file that `file` names, never here".into()));
     }
     if let Some(sandbox) = sub(&table, "sandbox") {
-        config.pagemap_scan = sandbox.get("pagemap_scan").and_then(|field| field.boolean()).unwrap_or_default();
+        config.pagemap_scan = sandbox
+            .get("pagemap_scan")
+            .and_then(|field| field.boolean())
+            .unwrap_or_default();
         sandbox.finish(|_| None);
     }
     if let Some(telemetry) = sub(&table, "telemetry") {
         config.telemetry = Telemetry {
             endpoint: telemetry.get("endpoint").and_then(|field| models::url(&field)),
-            content: telemetry.get("content").and_then(|field| field.boolean()).unwrap_or_default(),
+            content: telemetry
+                .get("content")
+                .and_then(|field| field.boolean())
+                .unwrap_or_default(),
         };
         telemetry.finish(|_| None);
     }
@@ -105,17 +121,27 @@ fn sub<'r>(table: &Table<'r>, key: &'static str) -> Option<Table<'r>> {
 }
 
 fn archetype(field: &Field<'_>) -> Option<String> {
-    field.name::<crate::id::ArchetypeName>().map(|name| name.as_str().to_owned())
+    field
+        .name::<crate::id::ArchetypeName>()
+        .map(|name| name.as_str().to_owned())
 }
 
 fn tool_mapping(field: &Field<'_>) -> BTreeMap<String, ToolRef> {
-    let Some(table) = field.table() else { return BTreeMap::new() };
+    let Some(table) = field.table() else {
+        return BTreeMap::new();
+    };
     let mut mapping: BTreeMap<String, ToolRef> = BTreeMap::new();
     for (name, field) in table.fields() {
         if mapping.keys().any(|other| other.eq_ignore_ascii_case(name)) {
-            field.refuse(format!("`{name}` is mapped twice"), "the names of tools match without regard to case");
+            field.refuse(
+                format!("`{name}` is mapped twice"),
+                "the names of tools match without regard to case",
+            );
         } else if name.trim().is_empty() || name.contains(',') {
-            field.refuse(format!("`{name}` is not the name of a tool"), "such as `Fetch = \"web.fetch\"`");
+            field.refuse(
+                format!("`{name}` is not the name of a tool"),
+                "such as `Fetch = \"web.fetch\"`",
+            );
         } else if let Some(tool) = field.name() {
             mapping.insert(name.to_owned(), tool);
         }
@@ -167,7 +193,10 @@ fn secret(field: &Field<'_>) -> Option<String> {
 fn variable(field: &Field<'_>) -> Option<String> {
     let name = field.text()?;
     if !is_variable(name) {
-        field.refuse(format!("`{}` is not the name of a variable", field.shown()), "letters, digits and `_`");
+        field.refuse(
+            format!("`{}` is not the name of a variable", field.shown()),
+            "letters, digits and `_`",
+        );
         return None;
     }
     Some(name.to_owned())
@@ -180,9 +209,11 @@ fn asked(field: &Field<'_>) -> Option<String> {
         plugin.parse::<PluginName>().is_ok() && (tool == "*" || tool.parse::<ToolName>().is_ok())
     });
     if !sound {
-        field.refuse(format!("`{}` names no tool", field.shown()), "`PLUGIN.TOOL`, such as `files.write`, or `PLUGIN.*`");
+        field.refuse(
+            format!("`{}` names no tool", field.shown()),
+            "`PLUGIN.TOOL`, such as `files.write`, or `PLUGIN.*`",
+        );
         return None;
     }
     Some(text.to_owned())
 }
-

@@ -28,8 +28,16 @@ fn manifest(table: Table<'_>) -> PluginManifest {
     let mut manifest = PluginManifest::default();
     if let Some(plugin) = table.get("plugin").and_then(|field| field.table()) {
         manifest.name = plugin.get("name").and_then(|field| field.name());
-        manifest.version = plugin.get("version").and_then(|field| field.text()).unwrap_or_default().to_owned();
-        manifest.description = plugin.get("description").and_then(|field| field.filled()).unwrap_or_default().to_owned();
+        manifest.version = plugin
+            .get("version")
+            .and_then(|field| field.text())
+            .unwrap_or_default()
+            .to_owned();
+        manifest.description = plugin
+            .get("description")
+            .and_then(|field| field.filled())
+            .unwrap_or_default()
+            .to_owned();
         manifest.build = plugin.get("build").and_then(|field| build(&field));
         plugin.finish(|key| match key {
             "needs" | "docs" | "examples" => Some(format!("`[{key}]` is a table of its own")),
@@ -64,7 +72,9 @@ fn build(field: &Field<'_>) -> Option<Build> {
 }
 
 fn docs(field: &Field<'_>) -> BTreeMap<String, String> {
-    let Some(table) = field.table() else { return BTreeMap::new() };
+    let Some(table) = field.table() else {
+        return BTreeMap::new();
+    };
     let entry = |(name, field): (&str, Field<'_>)| {
         field.name_of::<ToolName>(name)?;
         Some((name.to_owned(), field.filled()?.to_owned()))
@@ -75,11 +85,21 @@ fn docs(field: &Field<'_>) -> BTreeMap<String, String> {
 fn example(field: &Field<'_>) -> Option<Example> {
     const ONE: &str = "`text`, `structured` or `error`: what the call should come to";
     let table = field.table()?;
-    let tool: Option<ToolName> = table.require("tool", "the tool's name without the plugin's").and_then(|f| f.name());
-    let arguments = table.get("arguments").map(|field| field.table().and_then(|_| json(&field)));
-    let text = table.get("text").map(|field| field.text().map(|text| Expectation::Text(text.into())));
-    let structured = table.get("structured").map(|field| json(&field).map(Expectation::Structured));
-    let error = table.get("error").map(|field| field.text().map(|text| Expectation::Error(text.into())));
+    let tool: Option<ToolName> = table
+        .require("tool", "the tool's name without the plugin's")
+        .and_then(|f| f.name());
+    let arguments = table
+        .get("arguments")
+        .map(|field| field.table().and_then(|_| json(&field)));
+    let text = table
+        .get("text")
+        .map(|field| field.text().map(|text| Expectation::Text(text.into())));
+    let structured = table
+        .get("structured")
+        .map(|field| json(&field).map(Expectation::Structured));
+    let error = table
+        .get("error")
+        .map(|field| field.text().map(|text| Expectation::Error(text.into())));
     let mut expected: Vec<_> = [text, structured, error].into_iter().flatten().collect();
     let expect = match (expected.pop(), expected.is_empty()) {
         (Some(expect), true) => expect,
@@ -94,7 +114,11 @@ fn example(field: &Field<'_>) -> Option<Example> {
     };
     table.finish(|_| None);
     let arguments = arguments.unwrap_or_else(|| Some(Json::Object(serde_json::Map::new())));
-    Some(Example { tool: tool?.as_str().to_owned(), arguments: arguments?, expect: expect? })
+    Some(Example {
+        tool: tool?.as_str().to_owned(),
+        arguments: arguments?,
+        expect: expect?,
+    })
 }
 
 /// A TOML value as the JSON that a call carries.
@@ -115,7 +139,10 @@ fn json(field: &Field<'_>) -> Option<Json> {
     }
     let value = convert(field.node);
     if value.is_none() {
-        field.refuse(format!("`{}` is not JSON", field.path), "JSON has no dates and no infinite numbers");
+        field.refuse(
+            format!("`{}` is not JSON", field.path),
+            "JSON has no dates and no infinite numbers",
+        );
     }
     value
 }
@@ -127,30 +154,55 @@ fn needs(field: &Field<'_>) -> Option<Needs> {
     let variable = |item: &Field<'_>| {
         let name = item.text()?;
         if !is_variable(name) {
-            item.refuse(format!("`{}` is not the name of a variable", item.shown()), "letters, digits and `_`");
+            item.refuse(
+                format!("`{}` is not the name of a variable", item.shown()),
+                "letters, digits and `_`",
+            );
             return None;
         }
         Some(name.to_owned())
     };
     let needed_secret = |item: &Field<'_>| {
         let secret = secret(item)?;
-        Some(NeededSecret { name: secret.name, origin: secret.origin, header: secret.header, format: secret.format })
+        Some(NeededSecret {
+            name: secret.name,
+            origin: secret.origin,
+            header: secret.header,
+            format: secret.format,
+        })
     };
     let needs = Needs {
-        http: table.get("http").and_then(|field| field.list_of(origin)).unwrap_or_default(),
+        http: table
+            .get("http")
+            .and_then(|field| field.list_of(origin))
+            .unwrap_or_default(),
         files: table
             .get("files")
             .and_then(|field| field.choice(&[("read", FileMode::Read), ("write", FileMode::Write)])),
-        env: table.get("env").and_then(|field| field.distinct(variable)).unwrap_or_default(),
-        secrets: table.get("secrets").and_then(|field| field.list_of(needed_secret)).unwrap_or_default(),
-        toolbox: table.get("toolbox").and_then(|field| field.boolean()).unwrap_or_default(),
-        person: table.get("person").and_then(|field| field.boolean()).unwrap_or_default(),
+        env: table
+            .get("env")
+            .and_then(|field| field.distinct(variable))
+            .unwrap_or_default(),
+        secrets: table
+            .get("secrets")
+            .and_then(|field| field.list_of(needed_secret))
+            .unwrap_or_default(),
+        toolbox: table
+            .get("toolbox")
+            .and_then(|field| field.boolean())
+            .unwrap_or_default(),
+        person: table
+            .get("person")
+            .and_then(|field| field.boolean())
+            .unwrap_or_default(),
     };
     table.finish(|key| match key {
         "network" | "net" => Some("did you mean `http`?".into()),
         "fs" | "read" | "write" | "filesystem" => Some("did you mean `files`?".into()),
         "limits" => Some("limits are granted, not needed: the archetype's `[tools.grant]` sets them".into()),
-        "sockets" | "tcp" | "udp" => Some("no plugin ever gets sockets; `http` is all of the network that there is".into()),
+        "sockets" | "tcp" | "udp" => {
+            Some("no plugin ever gets sockets; `http` is all of the network that there is".into())
+        }
         _ => None,
     });
     Some(needs)

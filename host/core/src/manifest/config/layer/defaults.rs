@@ -56,19 +56,41 @@ impl Layer<'_> {
             config.filters.clone_from(&base.filters);
         }
         self.limit("max_turns", base.max_turns, &mut config.max_turns);
-        self.limit("max_tool_calls_per_turn", base.max_tool_calls_per_turn, &mut config.max_tool_calls_per_turn);
-        self.limit("keep_tool_results", base.keep_tool_results, &mut config.keep_tool_results);
-        self.limit("max_parent_history_turns", base.max_parent_history_turns, &mut config.max_parent_history_turns);
+        self.limit(
+            "max_tool_calls_per_turn",
+            base.max_tool_calls_per_turn,
+            &mut config.max_tool_calls_per_turn,
+        );
+        self.limit(
+            "keep_tool_results",
+            base.keep_tool_results,
+            &mut config.keep_tool_results,
+        );
+        self.limit(
+            "max_parent_history_turns",
+            base.max_parent_history_turns,
+            &mut config.max_parent_history_turns,
+        );
         if over.include_parent_history == Some(true) && base.include_parent_history != Some(true) {
-            self.ignore("agents.config.include_parent_history", "it would show children what their parent was told");
+            self.ignore(
+                "agents.config.include_parent_history",
+                "it would show children what their parent was told",
+            );
             config.include_parent_history = base.include_parent_history;
         }
         if over.forward_events == Some(false) && base.forward_events != Some(false) {
-            self.ignore("agents.config.forward_events", "it would hide from you what children do");
+            self.ignore(
+                "agents.config.forward_events",
+                "it would hide from you what children do",
+            );
             config.forward_events = base.forward_events;
         }
         let tokens = base.generation.max_output_tokens;
-        self.capped("generation.max_output_tokens", tokens, &mut config.generation.max_output_tokens);
+        self.capped(
+            "generation.max_output_tokens",
+            tokens,
+            &mut config.generation.max_output_tokens,
+        );
         self.capped("budget.tokens", base.budget.tokens, &mut config.budget.tokens);
         self.capped("budget.wall", base.budget.wall, &mut config.budget.wall);
         self.capped("budget.children", base.budget.children, &mut config.budget.children);

@@ -61,7 +61,9 @@ impl Layer<'_> {
         readable.extend(written.iter().cloned());
 
         if let Some(read) = &over.read {
-            policy.read = Some(self.inside("policy.read", read, |path| readable.iter().any(|dir| path.starts_with(dir))));
+            policy.read = Some(self.inside("policy.read", read, |path| {
+                readable.iter().any(|dir| path.starts_with(dir))
+            }));
         }
         if let Some(write) = &over.write {
             // A write entry that names what the host obeys lifts its protection, so the operator must have named it.
@@ -74,12 +76,16 @@ impl Layer<'_> {
         }
         if let Some(net) = &over.net {
             let theirs = operator.net.as_deref().unwrap_or_default();
-            policy.net = Some(self.kept("policy.net", net, |origin| theirs.iter().any(|theirs| covers(theirs, origin))));
+            policy.net = Some(self.kept("policy.net", net, |origin| {
+                theirs.iter().any(|theirs| covers(theirs, origin))
+            }));
         }
         if let Some(secrets) = &over.secrets {
             let theirs = operator.secrets.as_deref().unwrap_or_default();
             policy.secrets = Some(self.kept("policy.secrets", secrets, |secret| {
-                theirs.iter().any(|theirs| theirs == secret || secret_covers(theirs, secret))
+                theirs
+                    .iter()
+                    .any(|theirs| theirs == secret || secret_covers(theirs, secret))
             }));
         }
         if let Some(env) = &over.env {
@@ -90,10 +96,25 @@ impl Layer<'_> {
         self.switch("policy.person", over.person, &mut policy.person, true);
         self.switch("policy.strict", over.strict, &mut policy.strict, false);
         let defaults = Policy::default();
-        self.at_most("policy.max_depth", over.max_depth, &mut policy.max_depth, defaults.max_depth);
-        self.at_most("policy.max_children", over.max_children, &mut policy.max_children, defaults.max_children);
+        self.at_most(
+            "policy.max_depth",
+            over.max_depth,
+            &mut policy.max_depth,
+            defaults.max_depth,
+        );
+        self.at_most(
+            "policy.max_children",
+            over.max_children,
+            &mut policy.max_children,
+            defaults.max_children,
+        );
         let parallel = defaults.parallel_children;
-        self.at_most("policy.parallel_children", over.parallel_children, &mut policy.parallel_children, parallel);
+        self.at_most(
+            "policy.parallel_children",
+            over.parallel_children,
+            &mut policy.parallel_children,
+            parallel,
+        );
         // What a person is asked for can only grow.
         for tool in over.ask.into_iter().flatten() {
             let ask = policy.ask.get_or_insert_default();
@@ -103,13 +124,19 @@ impl Layer<'_> {
         }
         let narrowed = limits(&operator.limits, &over.limits, lower, lower);
         if limits(&over.limits, &narrowed, Option::or, Option::or) != narrowed {
-            self.ignore("policy.limits", "your own limits are lower; those that are not still hold");
+            self.ignore(
+                "policy.limits",
+                "your own limits are lower; those that are not still hold",
+            );
         }
         policy.limits = narrowed;
     }
 
     fn all_canonical(&self, paths: &[PathBuf]) -> Vec<PathBuf> {
-        paths.iter().filter_map(|path| self.files.canonical(path).ok()).collect()
+        paths
+            .iter()
+            .filter_map(|path| self.files.canonical(path).ok())
+            .collect()
     }
 
     /// The canonical form of the paths that `allowed` holds for: a symbolic link of the repository leads nowhere else.
@@ -154,7 +181,10 @@ impl Layer<'_> {
 /// Whether the operator's entry allows all that a repository's does. A range or name that is explicit about private
 /// addresses, and a literal metadata address, say more than a pattern that merely contains them.
 fn covers(theirs: &OriginRequest, origin: &OriginRequest) -> bool {
-    let (Ok(wide), Ok(narrow)) = (theirs.origin.parse::<OriginPattern>(), origin.origin.parse::<OriginPattern>()) else {
+    let (Ok(wide), Ok(narrow)) = (
+        theirs.origin.parse::<OriginPattern>(),
+        origin.origin.parse::<OriginPattern>(),
+    ) else {
         return false;
     };
     let metadata = |address| address_class(address) == AddressClass::Metadata;
@@ -168,7 +198,10 @@ fn secret_covers(theirs: &str, secret: &str) -> bool {
     let (Some((their_name, wide)), Some((name, narrow))) = (theirs.split_once('@'), secret.split_once('@')) else {
         return false;
     };
-    let request = |origin: &str| OriginRequest { origin: origin.into(), private: false };
+    let request = |origin: &str| OriginRequest {
+        origin: origin.into(),
+        private: false,
+    };
     their_name == name && covers(&request(wide), &request(narrow))
 }
 
