@@ -37,7 +37,7 @@ impl Redactor {
     /// A redactor of these values. Empty ones are left out: they would be found everywhere.
     pub fn new<'a>(secrets: impl IntoIterator<Item = &'a SecretString>) -> Self {
         Self {
-            patterns: Patterns::new(secrets.into_iter().map(|secret| secret.expose_secret())).map(Arc::new),
+            patterns: Patterns::new(secrets.into_iter().map(ExposeSecret::expose_secret)).map(Arc::new),
         }
     }
 

@@ -16,7 +16,9 @@ use super::connect;
 
 /// Lookups at once, of all calls: each occupies a thread until the system's resolver gives up, also when the call that
 /// asked is long over.
-const LOOKUPS: usize = 32;
+const LOOKUPS: usize = 64;
+/// Lookups at once of one call, so that a guest whose names lead to silent servers leaves the others theirs.
+pub(super) const LOOKUPS_OF_A_CALL: usize = 4;
 
 /// Turns names into addresses.
 pub(crate) trait Resolve: Send + Sync {
@@ -84,17 +86,21 @@ pub(super) enum Unreachable {
 /// The addresses of `target`, all of them such that `grant` lets a connection go there.
 pub(super) async fn checked(
     network: &Network,
+    lookups: &Semaphore,
     grant: &OriginGrant,
     target: &Target,
 ) -> Result<Vec<SocketAddr>, Unreachable> {
     let addresses = match &target.host {
         Host::Address(address) => vec![*address],
-        Host::Name(name) => network.resolver.resolve(name).await.map_err(|error| {
-            Unreachable::Dns(Error::DnsError {
-                rcode: Some(error.to_string()),
-                info_code: None,
-            })
-        })?,
+        Host::Name(name) => {
+            let _turn = lookups.acquire().await;
+            network.resolver.resolve(name).await.map_err(|error| {
+                Unreachable::Dns(Error::DnsError {
+                    rcode: Some(error.to_string()),
+                    info_code: None,
+                })
+            })?
+        }
     };
     if addresses.is_empty() {
         return Err(Unreachable::Dns(Error::DnsError {

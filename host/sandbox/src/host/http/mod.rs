@@ -15,6 +15,7 @@ use std::time::Duration;
 use fief_core::event::CapabilityKind;
 use fief_core::grant::{Grant, Limits, OriginGrant, SecretGrant};
 use http::{HeaderName, Request, Response};
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use wasmtime::component::Linker;
 use wasmtime_wasi_http::{Error, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttpHooks, WasiHttpView};
@@ -50,6 +51,7 @@ struct Call {
     network: Arc<Network>,
     audit: Arc<Audit>,
     sent: AtomicU64,
+    lookups: Semaphore,
 }
 
 /// How long a request may take, in its parts.
@@ -92,6 +94,7 @@ impl Egress {
                 network,
                 audit,
                 sent: AtomicU64::new(0),
+                lookups: Semaphore::new(address::LOOKUPS_OF_A_CALL),
             }),
         }
     }
@@ -146,7 +149,7 @@ impl Call {
         let secrets = self.add_secrets(&mut outgoing, &target, &origin)?;
 
         let connecting = async {
-            let addresses = address::checked(&self.network, grant, &target)
+            let addresses = address::checked(&self.network, &self.lookups, grant, &target)
                 .await
                 .map_err(|error| match error {
                     address::Unreachable::Refused(refusal) => self.refuse(

@@ -123,6 +123,11 @@ impl Outgoing {
                 "secret `{name}` cannot be sent with a `range`: ask for the whole"
             ));
         }
+        if !grant.format.contains("{}") {
+            return Err(format!(
+                "secret `{name}` cannot be sent: its `format` has no `{{}}` in its place"
+            ));
+        }
         let mut value = HeaderValue::from_str(&grant.format.replace("{}", value.expose_secret()))
             .map_err(|_| format!("secret `{name}` cannot be sent: it fits in no header"))?;
         value.set_sensitive(true);

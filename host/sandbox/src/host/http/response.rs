@@ -60,7 +60,7 @@ pub(super) async fn exchange(
     if parts.status == StatusCode::SWITCHING_PROTOCOLS {
         return Err(Error::HttpUpgradeFailed);
     }
-    check_codings(&parts.headers, secret_sent)?;
+    check_codings(&parts.headers, redactor, secret_sent)?;
     let announced = parts
         .headers
         .get(CONTENT_LENGTH)
@@ -98,12 +98,12 @@ impl Timeouts {
     }
 }
 
-/// Refuses what could not be looked into.
-fn check_codings(headers: &HeaderMap, secret_sent: bool) -> Result<(), Error> {
+/// Refuses what could not be looked into. The error quotes the server, so it is redacted like all that a server says.
+fn check_codings(headers: &HeaderMap, redactor: &Redactor, secret_sent: bool) -> Result<(), Error> {
     let other_than = |name: HeaderName, plain: &str| {
         headers.get_all(name).iter().find_map(|value| {
             let value = String::from_utf8_lossy(value.as_bytes()).trim().to_owned();
-            (!value.eq_ignore_ascii_case(plain)).then_some(value)
+            (!value.eq_ignore_ascii_case(plain)).then(|| redactor.text(&value).into_owned())
         })
     };
     if let Some(coding) = other_than(TRANSFER_ENCODING, "chunked") {
@@ -133,16 +133,15 @@ fn clean_headers(headers: &HeaderMap, redactor: &Redactor) -> HeaderMap {
 
 /// What hyper's errors are to a guest.
 fn hyper_error(error: &hyper::Error) -> Error {
+    let source = std::error::Error::source(error);
+    let from_socket = !error.is_parse() && source.is_some_and(<dyn std::error::Error>::is::<std::io::Error>);
     if error.is_parse_too_large() {
         Error::HttpResponseHeaderSectionSize(None)
     } else if error.is_timeout() {
         Error::ConnectionReadTimeout
     } else if error.is_incomplete_message() {
         Error::HttpResponseIncomplete
-    } else if error.is_canceled() || error.is_closed() {
-        Error::ConnectionTerminated
-    } else if !error.is_parse() && std::error::Error::source(error).is_some_and(|source| source.is::<std::io::Error>())
-    {
+    } else if error.is_canceled() || error.is_closed() || from_socket {
         Error::ConnectionTerminated
     } else {
         Error::HttpProtocolError

@@ -266,6 +266,26 @@ async fn the_host_asks_for_plain_text_and_names_itself() {
 }
 
 #[tokio::test]
+async fn the_hook_that_guests_reach_sends_by_the_same_rules() {
+    let server = Server::with(OK).await;
+    let setup = Setup::new(&[&server.origin()]);
+    let mut egress = setup.egress();
+    for name in ["host", "proxy-anything", "transfer-encoding"] {
+        assert!(
+            egress.is_forbidden_header(&name.parse().unwrap())
+                && egress.forbidden_header_filter()(&name.parse().unwrap())
+        );
+    }
+    assert!(!egress.is_forbidden_header(&http::header::AUTHORIZATION));
+    let sent = egress.send_request(get(&server.url("/")), None, Box::new(async { Ok(()) }));
+    let (response, connection) = std::pin::Pin::from(sent).await.unwrap();
+    std::pin::Pin::from(connection).await.unwrap();
+    assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "ok");
+    let refused = egress.send_request(get("https://example.com/"), None, Box::new(async { Ok(()) }));
+    assert!(std::pin::Pin::from(refused).await.is_err());
+}
+
+#[tokio::test]
 async fn a_name_without_an_address_is_a_dns_error() {
     let setup = Setup::new(&["http://nowhere.example"]);
     let error = setup.get("http://nowhere.example/").await.unwrap_err();

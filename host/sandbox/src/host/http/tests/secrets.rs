@@ -164,6 +164,19 @@ async fn compressed_answers_to_a_secret_are_refused() {
 }
 
 #[tokio::test]
+async fn an_error_that_quotes_the_server_is_redacted() {
+    for answer in [
+        |token: &str| format!("HTTP/1.1 200 OK\r\ncontent-encoding: {token}\r\n\r\n").into_bytes(),
+        |token: &str| format!("HTTP/1.1 200 OK\r\ntransfer-encoding: {token}, chunked\r\n\r\n0\r\n\r\n").into_bytes(),
+        |token: &str| format!("HTTP/1.1 {token}\r\n\r\n").into_bytes(),
+    ] {
+        let server = reflecting(answer).await;
+        let error = with_token(&server).get(&server.url("/")).await.unwrap_err();
+        assert!(!format!("{error} {error:?}").contains("ghp_"), "{error:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_secret_is_not_sent_where_it_could_come_back_in_halves() {
     let server = Server::echo(64).await;
     let mut request = get(&server.url("/"));
@@ -184,6 +197,7 @@ async fn a_secret_that_cannot_be_used_refuses_the_request() {
         ("long-enough", "host", "{}", "the host's own"),
         ("long-enough", "content-length", "{}", "the host's own"),
         ("long-enough", "a b", "{}", "no name of a header"),
+        ("long-enough", "authorization", "Bearer", "no `{}`"),
     ] {
         let setup = Setup::new(&[&origin]).secrets(&[("TOKEN", value, &origin, header, format)]);
         let text = denied(setup.get(&server.url("/")).await);
