@@ -1,0 +1,475 @@
+//! Plugin directories: which files are plugins, what their manifests say, and an index of all that, so that a start
+//! reads nothing that has not changed.
+//!
+//! A plugin is `NAME.wasm` with an optional `NAME.toml` beside it, or a folder `NAME` with `plugin.toml` and `NAME.wasm`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use fief_core::id::{Digest, PluginName};
+use fief_core::manifest::error::Source;
+use fief_core::manifest::plugin;
+use fief_core::manifest::plugin::{NeededOrigin, Needs};
+use fief_core::tool::{PluginInfo, ToolSpec};
+use futures::StreamExt as _;
+
+use crate::component::{self, Kinds};
+use crate::sandbox::{Inspected, Sandbox};
+use crate::{LoadError, store};
+
+/// How long compiling may take before it is worth a line.
+const SLOW: Duration = Duration::from_secs(1);
+/// Plugins that are looked at at once. Each is compiled on all cores already; more would only hide the others' waits.
+const AT_ONCE: usize = 4;
+/// The largest manifest, in bytes.
+const MANIFEST: u64 = 1 << 20;
+
+/// What a scan found.
+#[derive(Default, Debug)]
+pub struct Scan {
+    /// In the order of their names.
+    pub plugins: Vec<Arc<PluginInfo>>,
+    /// What lies there and is no plugin, though it looks like one.
+    pub problems: Vec<Problem>,
+}
+
+/// One thing that was not loaded.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Problem {
+    /// Which file or directory.
+    pub path: PathBuf,
+    /// Why.
+    pub message: String,
+    /// What would help.
+    pub hint: Option<String>,
+}
+
+/// What a scan says while it goes on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ScanNote {
+    /// This component takes longer than a second; it is compiled once.
+    Compiling {
+        /// Which.
+        path: PathBuf,
+    },
+}
+
+/// A plugin's files.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    pub(crate) component: PathBuf,
+    manifest: Option<PathBuf>,
+}
+
+/// What a plugin's manifest and file name say.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Read {
+    path: PathBuf,
+    pub(crate) name: PluginName,
+    version: String,
+    description: String,
+    /// Absent: no manifest, so that the imports say.
+    needs: Option<Needs>,
+}
+
+impl Found {
+    /// A component, and the manifest that lies where one may lie.
+    pub(crate) fn of_component(component: &Path) -> Self {
+        let beside = component.with_extension("toml");
+        let folder = component
+            .parent()
+            .filter(|folder| folder.file_name() == component.file_stem());
+        let manifest = [Some(beside), folder.map(|folder| folder.join("plugin.toml"))];
+        Self {
+            component: component.to_owned(),
+            manifest: manifest.into_iter().flatten().find(|manifest| manifest.is_file()),
+        }
+    }
+
+    /// Reads both files; blocks.
+    pub(crate) fn read(&self) -> Result<(Read, Vec<u8>), LoadError> {
+        let manifest = self.manifest.as_deref().map(read_manifest).transpose()?;
+        let name = match manifest.as_ref().and_then(|manifest| manifest.name.clone()) {
+            Some(name) => name,
+            None => {
+                let stem = self.component.file_stem().unwrap_or_default().to_string_lossy();
+                PluginName::new(stem).map_err(|error| LoadError::BadName {
+                    path: self.component.clone(),
+                    error,
+                })?
+            }
+        };
+        let bytes = component::read(&self.component)?;
+        let (version, description, needs) = manifest
+            .map(|manifest| (manifest.version, manifest.description, Some(manifest.needs)))
+            .unwrap_or_default();
+        let read = Read {
+            path: self.component.clone(),
+            name,
+            version,
+            description,
+            needs,
+        };
+        Ok((read, bytes))
+    }
+}
+
+fn read_manifest(path: &Path) -> Result<plugin::PluginManifest, LoadError> {
+    let bad = |message: String, hint: Option<String>| LoadError::Manifest {
+        path: path.into(),
+        message,
+        hint,
+    };
+    let size = fs::metadata(path).map(|metadata| metadata.len());
+    let text = match size {
+        Ok(size) if size > MANIFEST => Err(io::Error::other(format!("{size} bytes; at most {MANIFEST} are read"))),
+        Ok(_) => fs::read_to_string(path),
+        Err(error) => Err(error),
+    };
+    let text = text.map_err(|error| bad(format!("`{}` cannot be read: {error}", path.display()), None))?;
+    let source = Source::new(path.display().to_string(), text);
+    let parsed = plugin::parse(source).map_err(|errors| {
+        let messages: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        bad(messages.join("\n"), errors.into_iter().find_map(|error| error.hint))
+    })?;
+    Ok(parsed.value)
+}
+
+impl Read {
+    pub(crate) fn into_info(self, inspected: Inspected) -> PluginInfo {
+        let Inspected {
+            digest,
+            imports,
+            tools,
+            kinds,
+        } = inspected;
+        PluginInfo {
+            name: self.name,
+            version: self.version,
+            description: self.description,
+            digest,
+            path: self.path,
+            needs: self.needs.unwrap_or_else(|| needs_of(&imports)),
+            tools,
+            imports,
+            filter: kinds.filter,
+        }
+    }
+}
+
+/// What a plugin without a manifest needs: what it imports, and no files.
+fn needs_of(imports: &[String]) -> Needs {
+    let has = |interface: &str| imports.iter().any(|import| import.split('@').next() == Some(interface));
+    let http = has("wasi:http/outgoing-handler");
+    Needs {
+        http: http.then(|| NeededOrigin("*".into())).into_iter().collect(),
+        toolbox: has("fief:plugin/toolbox"),
+        person: has("fief:plugin/person"),
+        ..Needs::default()
+    }
+}
+
+/// Every plugin of one directory, by name, and what stands in the way of others.
+fn list(directory: &Path, problems: &mut Vec<Problem>) -> Vec<Found> {
+    let mut problem = |path: &Path, message: String, hint: Option<String>| {
+        problems.push(Problem {
+            path: path.into(),
+            message,
+            hint,
+        });
+    };
+    let entries = match fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(error) => {
+            problem(
+                directory,
+                format!("plugin directory `{}`: {error}", directory.display()),
+                None,
+            );
+            return Vec::new();
+        }
+    };
+    let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    paths.sort();
+    let mut found = Vec::new();
+    for path in paths {
+        if path.extension().is_some_and(|extension| extension == "wasm") {
+            found.push(Found::of_component(&path));
+            continue;
+        }
+        let (Some(name), true) = (path.file_name(), path.is_dir()) else {
+            continue;
+        };
+        let component = path.join(name).with_extension("wasm");
+        if component.exists() {
+            found.push(Found::of_component(&component));
+        } else if path.join("plugin.toml").is_file() {
+            let hint = format!("`fief plugin build {}` builds it", path.display());
+            problem(
+                &path,
+                format!("plugin `{}` is not built yet", path.display()),
+                Some(hint),
+            );
+        }
+    }
+    found
+}
+
+impl Sandbox {
+    /// Finds the plugins of these directories. The first of a name counts. What cannot be loaded is a problem with its
+    /// reason, and keeps no other from loading.
+    pub async fn scan(&self, directories: &[PathBuf], progress: &(dyn Fn(ScanNote) + Sync)) -> Scan {
+        let (owned, index_path) = (directories.to_vec(), self.0.index.clone());
+        let listing = tokio::task::spawn_blocking(move || {
+            let mut problems = Vec::new();
+            let found: Vec<Found> = owned
+                .iter()
+                .flat_map(|directory| match std::path::absolute(directory) {
+                    Ok(directory) => list(&directory, &mut problems),
+                    Err(_) => list(directory, &mut problems),
+                })
+                .collect();
+            let mut index = Index::read(&index_path);
+            let known: Vec<(Found, Option<Known>)> = found
+                .into_iter()
+                .map(|found| {
+                    let known = index.take(&found);
+                    (found, known)
+                })
+                .collect();
+            (known, index, problems)
+        });
+        let Ok((found, mut index, mut problems)) = listing.await else {
+            return Scan::default();
+        };
+        let looked = futures::stream::iter(found)
+            .map(|(found, known)| async move {
+                if let Some(known) = known {
+                    return (found, Ok(known), false);
+                }
+                let looked = self.look_and_tell(found.clone(), progress).await;
+                (found, looked, true)
+            })
+            .buffered(AT_ONCE);
+        let looked: Vec<_> = looked.collect().await;
+
+        let mut plugins: BTreeMap<PluginName, Arc<PluginInfo>> = BTreeMap::new();
+        let mut changed = index.is_stale(directories);
+        for (found, looked, fresh) in looked {
+            let known = match looked {
+                Ok(known) => known,
+                Err(error) => {
+                    problems.push(Problem {
+                        path: found.component,
+                        message: error.to_string(),
+                        hint: error.hint(),
+                    });
+                    continue;
+                }
+            };
+            changed |= fresh;
+            let info = known.info();
+            index.put(&found, known);
+            match plugins.get(&info.name) {
+                None => drop(plugins.insert(info.name.clone(), Arc::new(info))),
+                // The same build in two directories is one plugin.
+                Some(first) if first.digest == info.digest => {}
+                Some(first) => problems.push(Problem {
+                    message: format!(
+                        "`{}` is another plugin named `{}`; `{}` was found first",
+                        info.path.display(),
+                        info.name,
+                        first.path.display()
+                    ),
+                    path: info.path,
+                    hint: Some("give one of them another `name` in its manifest, or remove it".into()),
+                }),
+            }
+        }
+        if changed {
+            let path = self.0.index.clone();
+            // Without an index the next start is slower.
+            let written = tokio::task::spawn_blocking(move || index.write(&path)).await;
+            if let Ok(Err(error)) = written {
+                tracing::warn!("the index of plugins cannot be written: {error}");
+            }
+        }
+        Scan {
+            plugins: plugins.into_values().collect(),
+            problems,
+        }
+    }
+
+    async fn look_and_tell(&self, found: Found, progress: &(dyn Fn(ScanNote) + Sync)) -> Result<Known, LoadError> {
+        let path = found.component.clone();
+        let mut looking = std::pin::pin!(self.look_at(found));
+        let looked = match tokio::time::timeout(SLOW, &mut looking).await {
+            Ok(looked) => looked,
+            Err(_) => {
+                progress(ScanNote::Compiling { path });
+                looking.await
+            }
+        };
+        let (read, inspected) = looked?;
+        Ok(Known { read, inspected })
+    }
+}
+
+/// A plugin as the index keeps it.
+struct Known {
+    read: Read,
+    inspected: Inspected,
+}
+
+impl Known {
+    fn info(&self) -> PluginInfo {
+        let Inspected {
+            digest,
+            imports,
+            tools,
+            kinds,
+        } = &self.inspected;
+        self.read.clone().into_info(Inspected {
+            digest: *digest,
+            imports: imports.clone(),
+            tools: tools.clone(),
+            kinds: *kinds,
+        })
+    }
+}
+
+/// What every start would have to read again.
+struct Index {
+    entries: BTreeMap<PathBuf, Entry>,
+    /// Entries that this scan has not asked for.
+    left: BTreeMap<PathBuf, Entry>,
+}
+
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    component: Stamp,
+    manifest: Option<(PathBuf, Stamp)>,
+    read: Read,
+    digest: Digest,
+    imports: Vec<String>,
+    tools: Vec<ToolSpec>,
+    kinds: Kinds,
+}
+
+/// How a file looks without reading it.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+struct Stamp {
+    size: u64,
+    /// Nanoseconds since 1970.
+    modified: u128,
+    /// On Unix the inode and the time of its last change, which no program can set back.
+    identity: Option<(u64, i64, i64)>,
+}
+
+impl Stamp {
+    fn of(path: &Path) -> Option<Self> {
+        let metadata = fs::metadata(path).ok()?;
+        let modified = metadata.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
+        #[cfg(unix)]
+        let identity = {
+            use std::os::unix::fs::MetadataExt as _;
+            Some((metadata.ino(), metadata.ctime(), metadata.ctime_nsec()))
+        };
+        #[cfg(not(unix))]
+        let identity = None;
+        Some(Self {
+            size: metadata.len(),
+            modified: modified.as_nanos(),
+            identity,
+        })
+    }
+}
+
+/// The layout of the index, and of what is checked before something enters it: a change here reads everything again.
+const LAYOUT: &str = concat!("fief-index 1 ", env!("CARGO_PKG_VERSION"));
+
+impl Index {
+    /// An index that cannot be read, or that another version wrote, is an empty one.
+    fn read(path: &Path) -> Self {
+        let left = (|| {
+            store::must_be_private(path).ok()?;
+            let text = fs::read_to_string(path).ok()?;
+            let (layout, entries) = text.split_once('\n')?;
+            if layout != LAYOUT {
+                return None;
+            }
+            serde_json::from_str(entries).ok()
+        })();
+        Self {
+            entries: BTreeMap::new(),
+            left: left.unwrap_or_default(),
+        }
+    }
+
+    /// What is known of a plugin whose files have not changed.
+    fn take(&mut self, found: &Found) -> Option<Known> {
+        let entry = self.left.remove(&found.component)?;
+        let manifest = match &found.manifest {
+            Some(path) => Some((path.clone(), Stamp::of(path)?)),
+            None => None,
+        };
+        if entry.component != Stamp::of(&found.component)? || entry.manifest != manifest {
+            return None;
+        }
+        Some(Known {
+            read: entry.read,
+            inspected: Inspected {
+                digest: entry.digest,
+                imports: entry.imports,
+                tools: entry.tools,
+                kinds: entry.kinds,
+            },
+        })
+    }
+
+    fn put(&mut self, found: &Found, known: Known) {
+        let component = Stamp::of(&found.component);
+        let manifest = found
+            .manifest
+            .as_ref()
+            .map(|path| Some((path.clone(), Stamp::of(path)?)));
+        // What vanished meanwhile is not worth keeping.
+        let (Some(component), Some(manifest)) = (component, manifest.map_or(Some(None), |m| m.map(Some))) else {
+            return;
+        };
+        let entry = Entry {
+            component,
+            manifest,
+            read: known.read,
+            digest: known.inspected.digest,
+            imports: known.inspected.imports,
+            tools: known.inspected.tools,
+            kinds: known.inspected.kinds,
+        };
+        self.entries.insert(found.component.clone(), entry);
+    }
+
+    /// Whether it holds what does not lie in the scanned directories any more; that is forgotten. What lies elsewhere
+    /// another start may ask for.
+    fn is_stale(&mut self, directories: &[PathBuf]) -> bool {
+        let scanned: Vec<PathBuf> = directories
+            .iter()
+            .filter_map(|dir| std::path::absolute(dir).ok())
+            .collect();
+        let before = self.left.len();
+        self.left
+            .retain(|path, _| !scanned.iter().any(|dir| path.starts_with(dir)));
+        before != self.left.len()
+    }
+
+    fn write(mut self, path: &Path) -> io::Result<()> {
+        self.entries.append(&mut self.left);
+        let entries = serde_json::to_vec(&self.entries)?;
+        store::write_private(path, &[LAYOUT.as_bytes(), b"\n", &entries])
+    }
+}
