@@ -224,7 +224,14 @@ impl<'a> Draft<'a> {
                 self.in_vain(Kind::Env, &format!("env `{name}`"), name);
             }
         }
-        let silent = self.table().is_some_and(|table| *table == GrantTable::default());
+        // A table that grants no right at all lets nothing through either: limits are bounds, not rights.
+        let silent = self.table().is_some_and(|table| {
+            let limits = LimitRequest::default();
+            GrantTable {
+                limits,
+                ..table.clone()
+            } == GrantTable::default()
+        });
         for name in &self.plugin.needs.env {
             if self.out.grant.env.contains_key(name) {
                 continue;

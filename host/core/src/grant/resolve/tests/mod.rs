@@ -95,12 +95,20 @@ fn a_variable_is_the_manifests_literal_else_the_hosts_value() {
         files: vec![file(".", "/work", Read)],
         ..GrantTable::default()
     };
+    let limits_alone = GrantTable {
+        limits: LimitRequest {
+            memory: Some(1),
+            ..LimitRequest::default()
+        },
+        ..GrantTable::default()
+    };
     for (request, expected) in [
         (GrantRequest::Policy, Some("de")),
         (GrantRequest::Exact(table(Some("C"))), Some("C")),
         (GrantRequest::Exact(table(None)), Some("de")),
         // Without any grant the plugin can only compute.
         (GrantRequest::Exact(GrantTable::default()), None),
+        (GrantRequest::Exact(limits_alone), None),
     ] {
         let resolved = resolve(&plugin(needs.clone()), &request, &policy, "archetype `a`").unwrap();
         assert_eq!(
