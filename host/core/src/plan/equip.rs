@@ -57,9 +57,15 @@ pub(super) fn listed(world: &World, grants: &[ToolGrant], granter: &Granter<'_>)
 }
 
 /// What an agent gets whose manifest says nothing of tools and that has no parent: every plugin, as wide as policy.
-pub(super) fn everything(world: &World, granter: &Granter<'_>) -> Result<Equipment, PlanError> {
+pub(super) fn everything(world: &World, archetype: &Archetype, granter: &Granter<'_>) -> Result<Equipment, PlanError> {
     let mut out = Equipment::default();
-    for plugin in world.plugins.values().filter(|plugin| !plugin.tools.is_empty()) {
+    let is_wanted = |plugin: &&Arc<PluginInfo>| {
+        plugin
+            .tools
+            .iter()
+            .any(|tool| !archetype.disallows(&plugin.name, &tool.name))
+    };
+    for plugin in world.plugins.values().filter(is_wanted) {
         if let Some(holding) = out.hold(world, plugin, &GrantRequest::Policy, granter, false)? {
             let tools = plugin.tools.iter().map(|tool| tool.name.clone()).collect();
             out.holdings.insert(plugin.name.clone(), Holding { tools, ..holding });

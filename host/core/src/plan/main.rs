@@ -46,7 +46,7 @@ fn alone(world: &World, archetype: &Archetype) -> Result<Planned, PlanError> {
     };
     let mut equipment = match &archetype.tools {
         Some(grants) => listed(world, grants, &granter("tools"))?,
-        None => everything(world, &granter("tools"))?,
+        None => everything(world, archetype, &granter("tools"))?,
     };
     let layers = Layers {
         world,

@@ -12,6 +12,7 @@ use serde::Serialize;
 use crate::agent::spec::AgentSpec;
 use crate::grant::resolve::BadGrant;
 use crate::id::PluginName;
+use crate::nearest::nearest;
 
 mod check;
 mod child;
@@ -95,16 +96,6 @@ impl From<BadGrant> for PlanError {
     fn from(error: BadGrant) -> Self {
         Self::configuration(error.to_string())
     }
-}
-
-/// The candidate that `name` most likely means, if one is close.
-fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    const CLOSE: f64 = 0.75;
-    let lower = name.to_ascii_lowercase();
-    let score = |candidate: &str| strsim::jaro_winkler(&lower, &candidate.to_ascii_lowercase());
-    let scored = candidates.into_iter().map(|candidate| (score(candidate), candidate));
-    let best = scored.max_by(|one, other| one.0.total_cmp(&other.0))?;
-    (best.0 >= CLOSE).then_some(best.1)
 }
 
 /// `names` as a list for people, or a word for none; and the nearest as a hint on a line of its own.

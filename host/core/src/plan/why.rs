@@ -1,6 +1,6 @@
 //! Why an agent can, or cannot, call a tool.
 
-use super::{Planned, choices, main, nearest};
+use super::{Planned, choices, main};
 use crate::id::{PluginName, ToolName};
 use crate::manifest::archetype::{Agents, Archetype};
 use crate::tool::wire_name;
@@ -96,6 +96,12 @@ fn not_held(world: &World, archetype: &Archetype, planned: &Planned, plugin: &st
             flag.unwrap_or_default()
         );
     }
+    if tool.parse().is_ok_and(|tool| archetype.disallows(&info.name, &tool)) {
+        return format!(
+            "archetype `{}` ({}) refuses it itself",
+            archetype.name, archetype.origin
+        );
+    }
     let listed: Vec<_> = archetype.tools.iter().flatten().collect();
     let Some(entry) = listed.iter().find(|entry| entry.plugin == info.name) else {
         let line = format!("[[tools]] plugin = \"{plugin}\"");
@@ -127,10 +133,10 @@ fn no_way(world: &World, archetype: &Archetype, tool: &str) -> String {
         if shallow && names.iter().any(|name| name.eq_ignore_ascii_case(tool)) {
             return deep;
         }
-        let known = world.archetypes.values().map(|known| known.name.as_str());
-        return match nearest(tool, known).filter(|known| known.eq_ignore_ascii_case(tool)) {
-            Some(_) => format!("{place} does not name it in `agent_tools`"),
-            None => format!("there is no archetype `{tool}`"),
+        let known = world.archetypes.contains_key(&tool.to_ascii_lowercase());
+        return match known {
+            true => format!("{place} does not name it in `agent_tools`"),
+            false => format!("there is no archetype `{tool}`"),
         };
     }
     if tool == "spawn_subagent" {

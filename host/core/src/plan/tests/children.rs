@@ -394,3 +394,33 @@ fn b56_filters_are_the_childs_own_and_those_of_the_way_to_it() {
     );
     assert_eq!(child(&world, &parent, &make_up(None)).unwrap().spec.filters.len(), 1);
 }
+
+#[test]
+fn what_an_archetype_refuses_itself_it_holds_from_nobody() {
+    let disallow = vec![
+        Disallowed::Plugin("web".parse().unwrap()),
+        Disallowed::Tool("files.write".parse().unwrap()),
+        Disallowed::Tool("count.words".parse().unwrap()),
+    ];
+    let listing = Archetype {
+        tools: Some(vec![wide("web"), wide("files")]),
+        ..archetype("listing")
+    };
+    let [inheriting, listing] = [archetype("inheriting"), listing].map(|archetype| Archetype {
+        disallow: disallow.clone(),
+        ..archetype
+    });
+    let world = with(world(), [inheriting.clone(), listing]);
+    let parent = planned(&world, &boss());
+    let inherited = child(&world, &parent, &spawn("inheriting")).unwrap().spec;
+    assert_eq!(names(&inherited), ["files.grep", "files.read", "relay.run"]);
+    assert!(
+        !inherited.holdings.contains_key(&"web".parse().unwrap()),
+        "nothing of it is linked"
+    );
+    let listed = child(&world, &parent, &spawn("listing")).unwrap().spec;
+    assert_eq!(names(&listed), ["files.grep", "files.read"]);
+    let main = planned(&world, &inheriting);
+    assert_eq!(names(&main), names(&inherited));
+    assert!(crate::plan::why(&world, &inheriting, "web.fetch").contains("refuses it itself"));
+}

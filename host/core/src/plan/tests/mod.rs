@@ -11,7 +11,8 @@ use crate::grant::FileMode;
 use crate::grant::policy::{Policy, PolicyDir, PolicyOrigin};
 use crate::id::Digest;
 use crate::manifest::archetype::{
-    AgentConfig, Agents, Archetype, Dynamic, GrantRequest, GrantTable, OriginRequest, SpawnConfig, ToolGrant,
+    AgentConfig, Agents, Archetype, Disallowed, Dynamic, GrantRequest, GrantTable, OriginRequest, SpawnConfig,
+    ToolGrant,
 };
 use crate::manifest::plugin::{NeededOrigin, Needs};
 use crate::tool::{Hints, PluginInfo, ToolSpec};
@@ -110,20 +111,10 @@ fn origin(pattern: &str) -> PolicyOrigin {
 }
 
 fn archetype(name: &str) -> Archetype {
+    let description = format!("Is {name}.");
     Archetype {
-        name: name.parse().unwrap(),
-        version: "1".into(),
-        description: format!("Is {name}."),
-        instruction: "You are a test.".into(),
         origin: format!("archetypes/{name}.toml"),
-        tools: None,
-        agents: None,
-        agent_tools: None,
-        config: AgentConfig::default(),
-        dynamic: None,
-        spawn: SpawnConfig::default(),
-        input_schema: None,
-        report_schema: None,
+        ..Archetype::new(name.parse().unwrap(), description, "You are a test.")
     }
 }
 
