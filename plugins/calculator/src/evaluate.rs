@@ -23,7 +23,11 @@ impl fmt::Display for Wrong {
 
 /// The value of `expression`.
 pub(crate) fn evaluate(expression: &str) -> Result<Number, Wrong> {
-    let mut reader = Reader { characters: expression.chars().collect(), position: 0, depth: 0 };
+    let mut reader = Reader {
+        characters: expression.chars().collect(),
+        position: 0,
+        depth: 0,
+    };
     let value = reader.expression(0)?;
     match reader.peek() {
         None => Ok(value),
@@ -59,7 +63,9 @@ impl Reader {
         }
         let mut left = self.operand()?;
         while let Some((operator, length)) = self.operator() {
-            let Some((_, right)) = binding(operator).filter(|(strength, _)| *strength >= weakest) else { break };
+            let Some((_, right)) = binding(operator).filter(|(strength, _)| *strength >= weakest) else {
+                break;
+            };
             let at = self.position;
             self.position += length;
             let other = self.expression(right)?;
@@ -128,7 +134,12 @@ impl Reader {
         let exponent = matches!(self.characters.get(self.position), Some('e' | 'E'));
         let sign = usize::from(matches!(self.characters.get(self.position + 1), Some('+' | '-')));
         // `2e` is no exponent without digits; it may be `2 e`, which then fails as two operands in a row.
-        if exponent && self.characters.get(self.position + 1 + sign).is_some_and(char::is_ascii_digit) {
+        if exponent
+            && self
+                .characters
+                .get(self.position + 1 + sign)
+                .is_some_and(char::is_ascii_digit)
+        {
             text.extend(&self.characters[self.position..=self.position + sign]);
             self.position += 1 + sign;
             text += &self.take(|c| c.is_ascii_digit() || c == '_');
@@ -153,7 +164,10 @@ impl Reader {
                 "pi" => Ok(Number::Real(std::f64::consts::PI)),
                 "tau" => Ok(Number::Real(std::f64::consts::TAU)),
                 "e" => Ok(Number::Real(std::f64::consts::E)),
-                _ => Err(wrong_at(start, format!("`{name}` is unknown; the constants are `pi`, `e` and `tau`"))),
+                _ => Err(wrong_at(
+                    start,
+                    format!("`{name}` is unknown; the constants are `pi`, `e` and `tau`"),
+                )),
             };
         }
         self.position += 1;
@@ -204,7 +218,10 @@ impl Reader {
 }
 
 fn wrong_at(position: usize, reason: impl Into<String>) -> Wrong {
-    Wrong { column: position + 1, reason: reason.into() }
+    Wrong {
+        column: position + 1,
+        reason: reason.into(),
+    }
 }
 
 const FUNCTIONS: &str =
@@ -216,7 +233,11 @@ fn apply(name: &str, arguments: &[Number]) -> Result<Number, String> {
             let greater = b.as_real() > a.as_real();
             if greater == (name == "max") { b } else { a }
         };
-        return arguments.iter().copied().reduce(keep).ok_or_else(|| format!("`{name}` needs a number"));
+        return arguments
+            .iter()
+            .copied()
+            .reduce(keep)
+            .ok_or_else(|| format!("`{name}` needs a number"));
     }
     let real: fn(f64) -> f64 = match name {
         "abs" | "ceil" | "floor" | "round" | "trunc" => f64::abs,

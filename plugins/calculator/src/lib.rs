@@ -28,7 +28,12 @@ pub fn tools() -> Vec<Tool> {
                  others have double precision. Constants: pi, e, tau. Functions: abs, acos, asin, atan, ceil, cos, exp, \
                  floor, ln, log2, log10, max, min, round, sin, sqrt, tan, trunc (angles in radians). \
                  No variables, no units.";
-    vec![Tool::new("evaluate", about, evaluate).title("Calculate").read_only().idempotent()]
+    vec![
+        Tool::new("evaluate", about, evaluate)
+            .title("Calculate")
+            .read_only()
+            .idempotent(),
+    ]
 }
 
 fief_plugin::export_tools!(tools);

@@ -40,11 +40,17 @@ impl Number {
     /// A double that is whole by its meaning, such as `floor`'s.
     #[allow(clippy::cast_possible_truncation)] // Below 2^53 every whole double is an exact integer.
     pub(crate) fn rounded(value: f64) -> Result<Self, Fault> {
-        if value.abs() < 9_007_199_254_740_992.0 { Ok(Whole(value as i128)) } else { Self::real(value) }
+        if value.abs() < 9_007_199_254_740_992.0 {
+            Ok(Whole(value as i128))
+        } else {
+            Self::real(value)
+        }
     }
 
     fn exact(result: Option<i128>) -> Result<Self, Fault> {
-        result.map(Whole).ok_or("the result has more than 38 digits; write one number with a point to round it")
+        result
+            .map(Whole)
+            .ok_or("the result has more than 38 digits; write one number with a point to round it")
     }
 
     pub(crate) fn add(self, other: Self) -> Result<Self, Fault> {

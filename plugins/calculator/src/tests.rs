@@ -79,7 +79,10 @@ fn errors_say_where_and_what_would_be_right() {
         ("4 / (2 - 2)", "column 3: division by zero"),
         ("5 % 0", "column 3: division by zero"),
         ("0 ^ -1", "column 3: division by zero"),
-        ("x + 1", "column 1: `x` is unknown; the constants are `pi`, `e` and `tau`"),
+        (
+            "x + 1",
+            "column 1: `x` is unknown; the constants are `pi`, `e` and `tau`",
+        ),
         ("1 + $", "column 5: `$` where a number, a function or `(` should be"),
         ("sqrt(-1)", "column 1: negative numbers have no square root"),
         ("sqrt(1, 2)", "column 1: `sqrt` takes one number, not 2"),
@@ -87,19 +90,37 @@ fn errors_say_where_and_what_would_be_right() {
         ("ln(0)", "column 1: only positive numbers have a logarithm"),
         ("1.2.3", "column 1: `1.2.3` is no number"),
         ("0xzz", "column 1: `0xzz` is no number: invalid digit found in string"),
-        ("10 ^ 39", "column 4: the result has more than 38 digits; write one number with a point to round it"),
+        (
+            "10 ^ 39",
+            "column 4: the result has more than 38 digits; write one number with a point to round it",
+        ),
         ("10.0 ^ 400", "column 6: the result is too large"),
         ("(-8) ^ 0.5", "column 6: the result is undefined"),
     ] {
         check(expression, expected);
     }
-    assert!(evaluate("nope(1)").expect_err("unknown").to_string().contains("no function `nope`; there are abs, "));
+    assert!(
+        evaluate("nope(1)")
+            .expect_err("unknown")
+            .to_string()
+            .contains("no function `nope`; there are abs, ")
+    );
 }
 
 #[test]
 fn deep_nesting_is_an_error_and_no_crash() {
-    for deep in ["(".repeat(100_000), "-".repeat(100_000), "2^".repeat(100_000), "max(".repeat(100_000)] {
-        assert!(evaluate(&deep).expect_err("too deep").to_string().contains("nested more than 100 deep"));
+    for deep in [
+        "(".repeat(100_000),
+        "-".repeat(100_000),
+        "2^".repeat(100_000),
+        "max(".repeat(100_000),
+    ] {
+        assert!(
+            evaluate(&deep)
+                .expect_err("too deep")
+                .to_string()
+                .contains("nested more than 100 deep")
+        );
     }
     let long = vec!["1"; 20_000].join("+");
     check(&long, "20000");

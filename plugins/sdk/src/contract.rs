@@ -31,13 +31,22 @@ impl Output {
     /// One text.
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
-        Self { content: vec![Content::Text(text.into())], structured: None }
+        Self {
+            content: vec![Content::Text(text.into())],
+            structured: None,
+        }
     }
 
     /// One image, such as `image/png`.
     #[must_use]
     pub fn image(media_type: impl Into<String>, data: Vec<u8>) -> Self {
-        Self { content: vec![Content::Image(Blob { media_type: media_type.into(), data })], structured: None }
+        Self {
+            content: vec![Content::Image(Blob {
+                media_type: media_type.into(),
+                data,
+            })],
+            structured: None,
+        }
     }
 
     /// The texts among the content, one after the other.

@@ -56,7 +56,11 @@ pub trait Filter {
 /// Arguments that are no JSON, which the host never sends, are refused: a filter that cannot read them cannot judge.
 fn read(subject: contract::Subject) -> Result<Subject, String> {
     match serde_json::from_str(&subject.arguments) {
-        Ok(arguments) => Ok(Subject { session: subject.session, tool: subject.tool, arguments }),
+        Ok(arguments) => Ok(Subject {
+            session: subject.session,
+            tool: subject.tool,
+            arguments,
+        }),
         Err(error) => Err(format!("the arguments of `{}` are no JSON: {error}", subject.tool)),
     }
 }

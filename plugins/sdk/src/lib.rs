@@ -84,7 +84,7 @@ macro_rules! export_tools {
                 }
             }
 
-            $crate::export::tools_world::export!(Component with_types_in $crate::export::tools_world);
+    $crate::export::tools_world::export!(Component with_types_in $crate::export::tools_world);
         };
     };
 }
@@ -113,7 +113,7 @@ macro_rules! export_filter {
                 }
             }
 
-            $crate::export::guard_world::export!(Component with_types_in $crate::export::guard_world);
+    $crate::export::guard_world::export!(Component with_types_in $crate::export::guard_world);
         };
     };
 }

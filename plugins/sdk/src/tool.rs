@@ -31,12 +31,20 @@ impl Tool {
         F: Fn(A) -> Result<T, ToolError> + 'static,
     {
         let run = move |arguments: &str| {
-            let arguments: A = serde_json::from_str(arguments)
-                .map_err(|error| ToolError::invalid(format!("`{name}`: {error}")))?;
+            let arguments: A =
+                serde_json::from_str(arguments).map_err(|error| ToolError::invalid(format!("`{name}`: {error}")))?;
             run(arguments).map(Into::into)
         };
         let (title, output, hints) = (None, None, Hints::empty());
-        Self { name, title, description, input: schema_of::<A>, output, hints, run: Box::new(run) }
+        Self {
+            name,
+            title,
+            description,
+            input: schema_of::<A>,
+            output,
+            hints,
+            run: Box::new(run),
+        }
     }
 
     /// A name for people.
@@ -106,7 +114,10 @@ impl<T: Serialize> From<Json<T>> for Output {
         // A value that cannot be serialised, such as a map with keys that are no strings, is a fault of the plugin's
         // source that its first test finds.
         let text = serde_json::to_string(&value.0).expect("a plugin's result serialises to JSON");
-        Self { structured: Some(text.clone()), ..Self::text(text) }
+        Self {
+            structured: Some(text.clone()),
+            ..Self::text(text)
+        }
     }
 }
 
@@ -131,7 +142,11 @@ pub fn schema_of<T: JsonSchema>() -> Value {
 fn tidy(schema: &mut Value) {
     match schema {
         Value::Object(keys) => {
-            let unknown = |format: &Value| format.as_str().is_some_and(|f| f.starts_with("uint") || f.starts_with("int"));
+            let unknown = |format: &Value| {
+                format
+                    .as_str()
+                    .is_some_and(|f| f.starts_with("uint") || f.starts_with("int"))
+            };
             if keys.get("type").is_some() && keys.get("format").is_some_and(unknown) {
                 keys.remove("format");
             }
@@ -162,7 +177,10 @@ pub fn call(tools: &[Tool], name: &str, arguments: &str) -> Result<Output, ToolE
         Some(tool) => tool.call(arguments),
         None => {
             let names: Vec<_> = tools.iter().map(|tool| format!("`{}`", tool.name)).collect();
-            Err(ToolError::UnknownTool(format!("no tool `{name}`; there are {}", names.join(", "))))
+            Err(ToolError::UnknownTool(format!(
+                "no tool `{name}`; there are {}",
+                names.join(", ")
+            )))
         }
     }
 }

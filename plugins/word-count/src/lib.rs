@@ -41,7 +41,13 @@ fn counts(text: &str) -> Counts {
 pub fn tools() -> Vec<Tool> {
     let about = "Count the words, lines, characters and bytes of a text. Use it instead of counting by eye: \
                  it is exact. Pass the text itself, not a path.";
-    vec![Tool::new("count", about, count).title("Count words").returns::<Counts>().read_only().idempotent()]
+    vec![
+        Tool::new("count", about, count)
+            .title("Count words")
+            .returns::<Counts>()
+            .read_only()
+            .idempotent(),
+    ]
 }
 
 fief_plugin::export_tools!(tools);
@@ -62,13 +68,24 @@ mod tests {
             ("one\r\ntwo", (2, 2, 8, 8)),
         ];
         for (text, (words, lines, characters, bytes)) in table {
-            assert_eq!(counts(text), Counts { words, lines, characters, bytes }, "{text:?}");
+            assert_eq!(
+                counts(text),
+                Counts {
+                    words,
+                    lines,
+                    characters,
+                    bytes
+                },
+                "{text:?}"
+            );
         }
     }
 
     #[test]
     fn an_unknown_argument_is_refused_by_name() {
-        let error = tools()[0].call(r#"{"text":"a","path":"b"}"#).expect_err("`path` is no argument");
+        let error = tools()[0]
+            .call(r#"{"text":"a","path":"b"}"#)
+            .expect_err("`path` is no argument");
         assert!(error.message().contains("unknown field `path`"), "{error:?}");
     }
 }
