@@ -2,6 +2,10 @@
 //!
 //! [`Grant`] is the result, and the only thing from which the sandbox builds a linker. Everything in it carries the
 //! rule that let it through, so that an audit can name it.
+//!
+//! Read [`policy`] (the ceiling), [`pattern`] (how origins are written), [`resolve`](mod@resolve) (the intersection) and
+//! [`imports`] (what a component lacks under it); then [`egress`] with [`target`] and [`address`], which the sandbox
+//! asks about every request. Who gets which grant is settled in [`crate::plan`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
