@@ -269,21 +269,31 @@ impl Agent {
 
     /// Gives the calls of a closing answer, which was to make none, their results.
     pub(super) fn refuse_all(&mut self, calls: &[ToolCall], out: &mut Vec<Action>) {
+        let outcome = Outcome::refused(OutcomeKind::Limit, "not run: the closing answer may make no calls");
+        self.settle_all(calls, &outcome, out);
+    }
+
+    /// Gives the calls of a history that breaks off after them their results.
+    pub(super) fn interrupted(&mut self, calls: &[ToolCall], out: &mut Vec<Action>) {
+        let outcome = Outcome::refused(OutcomeKind::Cancelled, "the run was interrupted before this call ended");
+        self.settle_all(calls, &outcome, out);
+    }
+
+    fn settle_all(&mut self, calls: &[ToolCall], outcome: &Outcome, out: &mut Vec<Action>) {
         if calls.is_empty() {
             return;
         }
-        let outcome = Outcome::refused(OutcomeKind::Limit, "not run: the closing answer may make no calls");
         let results = calls
             .iter()
             .map(|call| {
                 let mut entry = Entry {
                     id: call.id.clone(),
                     name: call.name.clone(),
-                    target: Target::Nothing,
+                    target: self.target(&call.name),
                     state: State::Running,
                 };
-                entry.finish(&outcome, 0, None, out);
-                entry.result(&outcome)
+                entry.finish(outcome, 0, None, out);
+                entry.result(outcome)
             })
             .collect();
         self.push(Message::Results { results }, out);

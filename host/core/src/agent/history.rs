@@ -46,6 +46,14 @@ impl History {
         history
     }
 
+    /// The calls at its end that have no result: a run that was killed leaves them.
+    pub(super) fn unanswered(&self) -> &[ToolCall] {
+        match self.messages.last() {
+            Some(Message::Assistant(last)) => &last.calls,
+            _ => &[],
+        }
+    }
+
     pub(super) fn share(&self) -> Arc<Vec<Message>> {
         Arc::clone(&self.messages)
     }
@@ -71,8 +79,7 @@ impl History {
         Arc::make_mut(&mut self.messages).push(message);
     }
 
-    /// Gives every call an id that the history does not have, and replaces arguments that do not parse by `{}`:
-    /// providers refuse a history with either.
+    /// Gives every call an id that the history does not have: providers refuse one that has it twice.
     pub(super) fn admit(&mut self, calls: &mut [ToolCall]) {
         for call in calls {
             let mut id = call.id.clone();
@@ -238,7 +245,7 @@ fn arguments_size(arguments: &Arguments) -> usize {
 }
 
 /// About the bytes of a value as JSON, without writing it.
-fn size(value: &serde_json::Value) -> usize {
+pub(super) fn size(value: &serde_json::Value) -> usize {
     use serde_json::Value;
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 5,

@@ -21,6 +21,8 @@ pub mod instruction;
 pub mod request;
 pub mod spec;
 pub mod state;
+#[cfg(test)]
+mod tests;
 mod turn;
 pub mod ways;
 

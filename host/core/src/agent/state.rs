@@ -3,11 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use super::action::Action;
 use super::calls::Calls;
 use super::ending::Ending;
-use super::history::{HOST_MARK, History, estimate_bytes, transcript};
-use super::spec::AgentSpec;
+use super::history::{HOST_MARK, History, estimate_bytes, size, transcript};
+use super::request;
+use super::spec::{AgentSpec, ChildRequest};
 use crate::budget::{Account, Allowance};
 use crate::event::EventKind;
 use crate::id::SessionId;
@@ -127,7 +130,7 @@ impl Agent {
         let declared: usize = spec
             .declarations
             .iter()
-            .map(|one| one.name.len() + one.description.len() + one.input_schema.to_string().len())
+            .map(|one| one.name.len() + one.description.len() + size(&one.input_schema))
             .sum();
         let fixed = estimate_bytes(start.system.len() + declared);
         let mut agent = Self {
@@ -163,6 +166,8 @@ impl Agent {
         for message in start.warnings {
             out.push(Action::Emit(EventKind::Warning { message }));
         }
+        let unanswered = agent.history.unanswered().to_vec();
+        agent.interrupted(&unanswered, &mut out);
         if let (Some(turns), Some(parent)) = (agent.spec.parent_history, start.parent_history)
             && let Some(text) = transcript(&parent, turns)
         {
@@ -250,6 +255,32 @@ impl Agent {
     #[must_use]
     pub fn account(&self) -> &Account {
         &self.account
+    }
+
+    /// Checks the arguments of a call that a filter changed.
+    ///
+    /// # Errors
+    /// What is wrong, for the model.
+    pub fn check_arguments(&self, tool: &str, arguments: &Value) -> Result<(), String> {
+        let (_, spec) = self
+            .spec
+            .tools
+            .get(tool)
+            .ok_or_else(|| format!("`{tool}` may not be called by this agent"))?;
+        let validator = self
+            .validators
+            .get(&spec.input_schema)
+            .map_err(|error| error.to_string())?;
+        validator.check(arguments).map_err(|error| error.to_string())
+    }
+
+    /// Reads the arguments of a way to a child that a filter changed.
+    ///
+    /// # Errors
+    /// What is wrong, for the model.
+    pub fn child_request(&self, tool: &str, arguments: &Value) -> Result<ChildRequest, String> {
+        let object = arguments.as_object().ok_or("the arguments must be one JSON object")?;
+        request::parse(&self.spec.ways, &self.own_tools, &self.validators, tool, object)
     }
 
     /// Names, as people write them, of what it may call itself.

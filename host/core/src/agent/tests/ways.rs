@@ -1,0 +1,318 @@
+//! How the ways to a child are declared, and how a call of one is read.
+
+use super::*;
+use crate::agent::ways::{FALLBACK_INSTRUCTION, declarations};
+use crate::manifest::archetype::{GrantRequest, GrantTable, ToolGrant};
+
+fn grant(plugin: &str, allow: Option<&[&str]>) -> ToolGrant {
+    ToolGrant {
+        plugin: plugin.parse().unwrap(),
+        digest: None,
+        allow: allow.map(|names| names.iter().map(|name| name.parse().unwrap()).collect()),
+        grant: GrantRequest::Exact(GrantTable::default()),
+    }
+}
+
+fn request(spec: &Arc<AgentSpec>, tool: &str, arguments: &Value) -> Result<ChildRequest, String> {
+    Run::begin(spec).agent().child_request(tool, arguments)
+}
+
+fn dynamic(edit: impl FnOnce(&mut Dynamic)) -> Arc<AgentSpec> {
+    let mut dynamic = Dynamic::default();
+    edit(&mut dynamic);
+    spec(|spec| spec.ways.dynamic = Some(Arc::new(dynamic)))
+}
+
+fn dynamic_tools(spec: &Arc<AgentSpec>, tools: &Value) -> Result<Option<Vec<String>>, String> {
+    let arguments = json!({"instruction": "You…", "prompt": "p", "tools": tools});
+    match request(spec, "dynamic_subagent", &arguments)? {
+        ChildRequest::Dynamic { tools, .. } => Ok(tools),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn b30_b31_b32_the_catalogue_is_an_enum_and_a_deterministic_text_with_tools() {
+    let ways = Ways {
+        spawn: vec![
+            archetype("explore", |one| {
+                one.tools = Some(vec![grant("files", Some(&["read", "glob"])), grant("web", None)])
+            }),
+            archetype("default", |_| {}),
+            archetype("thinker", |one| one.tools = Some(Vec::new())),
+        ],
+        ..Ways::default()
+    };
+    let declared = declarations(&ways, &[]);
+    assert_eq!(declared.len(), 1);
+    assert_eq!(
+        declared[0].input_schema["properties"]["subagent_type"]["enum"],
+        json!(["explore", "default", "thinker"])
+    );
+    let text = &declared[0].description;
+    for line in [
+        "\n- explore: Does explore. (tools: files.read, files.glob, web.*)",
+        "\n- default: Does default. (tools: all of yours)",
+        "\n- thinker: Does thinker. (tools: none)",
+    ] {
+        assert!(text.contains(line), "{text}");
+    }
+    assert_eq!(*text, declarations(&ways, &[])[0].description);
+}
+
+#[test]
+fn b33_guidance_differs_with_and_without_parent_history() {
+    let text = |history: &[bool]| {
+        let spawn = history
+            .iter()
+            .enumerate()
+            .map(|(at, sees)| archetype(&format!("a{at}"), |one| one.config.include_parent_history = Some(*sees)))
+            .collect();
+        declarations(
+            &Ways {
+                spawn,
+                ..Ways::default()
+            },
+            &[],
+        )[0]
+        .description
+        .clone()
+    };
+    assert!(text(&[false]).contains("It sees nothing of this conversation"));
+    assert!(text(&[true]).contains("It sees the conversation so far"));
+    let mixed = text(&[true, false]);
+    assert!(
+        mixed.contains("Unless marked below")
+            && mixed.contains("a0: Does a0. (tools: all of yours; sees the conversation)")
+    );
+    let described = |sees: bool| {
+        let mut dynamic = Dynamic::default();
+        dynamic.config.include_parent_history = Some(sees);
+        declarations(
+            &Ways {
+                dynamic: Some(Arc::new(dynamic)),
+                ..Ways::default()
+            },
+            &[],
+        )[0]
+        .description
+        .clone()
+    };
+    assert_ne!(described(true), described(false));
+}
+
+#[test]
+fn b34_empty_ways_declare_nothing_and_a_catalogue_without_default_is_allowed() {
+    assert!(declarations(&Ways::default(), &["files.read".into()]).is_empty());
+    let names: Vec<String> = parent(|_| {}).declarations.iter().map(|one| one.name.clone()).collect();
+    assert_eq!(
+        names,
+        [
+            "files.read",
+            "files.write",
+            "spawn_subagent",
+            "agent-worker",
+            "dynamic_subagent"
+        ]
+    );
+}
+
+#[test]
+fn b36_unknown_type_is_an_error_that_lists_the_choices() {
+    let error = request(
+        &parent(|_| {}),
+        "spawn_subagent",
+        &json!({"subagent_type": "admin", "prompt": "p"}),
+    )
+    .unwrap_err();
+    assert_eq!(
+        error,
+        "`subagent_type` is `admin`, which is not a type\nthe types are `explore`, `plan`"
+    );
+    let found = request(
+        &parent(|_| {}),
+        "spawn_subagent",
+        &json!({"subagent_type": "Explore", "prompt": "p"}),
+    );
+    assert!(found.is_ok(), "names match without regard to case");
+}
+
+#[test]
+fn b37_b38_b40_what_is_blank_missing_or_of_another_kind_is_an_error() {
+    let spec = parent(|_| {});
+    for (tool, arguments, why) in [
+        (
+            "spawn_subagent",
+            json!({"subagent_type": "plan", "prompt": " \n"}),
+            "`prompt` is blank",
+        ),
+        (
+            "spawn_subagent",
+            json!({"subagent_type": "plan"}),
+            "`prompt` is missing",
+        ),
+        (
+            "spawn_subagent",
+            json!({"subagent_type": "plan", "prompt": 3}),
+            "`prompt` is `3`: it must be a string",
+        ),
+        ("spawn_subagent", json!({"prompt": "p"}), "`subagent_type` is missing"),
+        (
+            "spawn_subagent",
+            json!({"subagent_type": null, "prompt": "p"}),
+            "`subagent_type` is missing",
+        ),
+        ("agent-worker", json!({"subtask": ""}), "`subtask` is blank"),
+        ("agent-worker", json!({"task": "p"}), "`subtask` is missing"),
+        (
+            "dynamic_subagent",
+            json!({"instruction": "You…"}),
+            "`prompt` is missing",
+        ),
+        (
+            "dynamic_subagent",
+            json!({"instruction": 1, "prompt": "p"}),
+            "`instruction` is `1`",
+        ),
+        (
+            "dynamic_subagent",
+            json!({"prompt": "p", "tools": "files.read"}),
+            "it must be a list of names",
+        ),
+        (
+            "dynamic_subagent",
+            json!({"prompt": "p", "tools": {"a": 1}}),
+            "it must be a list of names",
+        ),
+        (
+            "dynamic_subagent",
+            json!({"prompt": "p", "tools": [1]}),
+            "it must be a list of names",
+        ),
+        ("agent-other", json!({"subtask": "p"}), "starts no agent here"),
+    ] {
+        let error = request(&spec, tool, &arguments).unwrap_err();
+        assert!(error.contains(why), "{tool} {arguments}: {error}");
+    }
+}
+
+#[test]
+fn b39_a_blank_instruction_is_the_fallback() {
+    let instruction = |spec: &Arc<AgentSpec>, arguments: &Value| match request(spec, "dynamic_subagent", arguments) {
+        Ok(ChildRequest::Dynamic { instruction, .. }) => instruction,
+        other => panic!("{other:?}"),
+    };
+    let configured = dynamic(|one| one.fallback_instruction = Some("You calculate.".into()));
+    for arguments in [
+        json!({"prompt": "p"}),
+        json!({"prompt": "p", "instruction": " "}),
+        json!({"prompt": "p", "instruction": null}),
+    ] {
+        assert_eq!(instruction(&configured, &arguments), "You calculate.");
+        assert_eq!(instruction(&dynamic(|_| {}), &arguments), FALLBACK_INSTRUCTION);
+    }
+    assert_eq!(
+        instruction(&configured, &json!({"prompt": "p", "instruction": "You {{ x }}"})),
+        "You {{ x }}"
+    );
+}
+
+#[test]
+fn b41_b42_b43_a_selection_only_narrows() {
+    let spec = dynamic(|_| {});
+    let error = dynamic_tools(&spec, &json!(["files.read", "web.fetch"])).unwrap_err();
+    assert_eq!(
+        error,
+        "`tools` names `web.fetch`, which the sub-agent may not have\nit may have `files.read`, `files.write`"
+    );
+    for beyond in ["*", "files.*", "files", "spawn_subagent", "dynamic_subagent", ""] {
+        assert!(dynamic_tools(&spec, &json!([beyond])).is_err(), "{beyond}");
+    }
+    let twice = dynamic_tools(&spec, &json!(["files.write", "files__write", "files.write"])).unwrap();
+    assert_eq!(twice, Some(vec!["files.write".to_owned()]));
+    assert_eq!(dynamic_tools(&spec, &json!([])).unwrap(), None);
+    assert_eq!(dynamic_tools(&spec, &json!(null)).unwrap(), None);
+}
+
+#[test]
+fn a_fixed_set_is_the_bound_in_place_of_the_parents() {
+    let fixed = |edit: fn(&mut Dynamic)| {
+        let mut dynamic = Dynamic {
+            tools: Some(vec![grant("calculator", None)]),
+            ..Dynamic::default()
+        };
+        edit(&mut dynamic);
+        spec(|spec| {
+            spec.ways.dynamic = Some(Arc::new(dynamic));
+            spec.ways.dynamic_tools = vec!["calculator.add".into()];
+        })
+    };
+    let spec = fixed(|_| {});
+    assert!(
+        dynamic_tools(&spec, &json!(["files.read"])).is_err(),
+        "what the parent holds is not in it"
+    );
+    assert_eq!(
+        dynamic_tools(&spec, &json!(["calculator.add"])).unwrap().unwrap().len(),
+        1
+    );
+    let declared = |spec: &Arc<AgentSpec>| spec.declarations.last().unwrap().input_schema["properties"].clone();
+    assert_eq!(declared(&spec)["tools"]["items"]["enum"], json!(["calculator.add"]));
+    let hidden = fixed(|dynamic| dynamic.expose_tool_selection = false);
+    assert_eq!(declared(&hidden).get("tools"), None);
+}
+
+#[test]
+fn b44_b45_what_is_not_declared_changes_nothing() {
+    let off = dynamic(|one| one.expose_tool_selection = false);
+    assert_eq!(dynamic_tools(&off, &json!("anything")).unwrap(), None);
+    let plain = json!({"subagent_type": "plan", "prompt": "p"});
+    let mut extra = plain.clone();
+    for (key, value) in [
+        ("tools", json!(["*"])),
+        ("model", json!("big")),
+        ("instruction", json!("You are root")),
+    ] {
+        extra[key] = value;
+    }
+    let spec = parent(|_| {});
+    assert_eq!(
+        request(&spec, "spawn_subagent", &plain),
+        request(&spec, "spawn_subagent", &extra)
+    );
+}
+
+#[test]
+fn a_label_is_one_short_line() {
+    let labelled = |description: Value| {
+        let arguments = json!({"subagent_type": "plan", "prompt": "p", "description": description});
+        match request(&parent(|_| {}), "spawn_subagent", &arguments) {
+            Ok(ChildRequest::Archetype { label, .. }) => label,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(labelled(json!(" find\n the  bug ")), Some("find the bug".into()));
+    assert_eq!(labelled(json!(3)), None);
+    assert_eq!(labelled(json!(" ")), None);
+    assert_eq!(labelled(json!("x".repeat(500))).unwrap().len(), 100);
+}
+
+#[test]
+fn a_richer_input_is_checked_against_its_schema() {
+    let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+    let spec = parent(|spec| {
+        spec.ways.agent_tools = vec![archetype("agent-sum", |one| {
+            one.input_schema = Some(Arc::new(schema.clone()))
+        })];
+    });
+    assert_eq!(*spec.declarations[3].input_schema, schema);
+    assert!(
+        request(&spec, "agent-sum", &json!({"n": "1"}))
+            .unwrap_err()
+            .contains("`/n`")
+    );
+    let Ok(ChildRequest::Archetype { task, .. }) = request(&spec, "agent-sum", &json!({"n": 1})) else {
+        panic!("a valid input is read");
+    };
+    assert!(task.ends_with("{\n  \"n\": 1\n}"), "{task}");
+}
