@@ -16,12 +16,14 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
 mod pattern;
+mod sink;
 mod stream;
 #[cfg(test)]
 mod tests;
 mod view;
 
 use pattern::Patterns;
+pub(crate) use sink::RedactingSink;
 pub use stream::RedactStream;
 
 /// What stands in the place of a secret.
