@@ -14,7 +14,7 @@ pub const MAX_TOOL_NAME: usize = 48;
 
 /// Why a name was refused: the literal, the rule it breaks and what would be right.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{name}` is not a {kind}: {rule}")]
+#[error("`{name}` is not {}: {rule}", self.what())]
 pub struct BadName {
     /// What was given.
     pub name: String,
@@ -22,6 +22,14 @@ pub struct BadName {
     pub kind: &'static str,
     /// The rule.
     pub rule: &'static str,
+}
+
+impl BadName {
+    /// What it was meant to be, with its article.
+    pub(crate) fn what(&self) -> String {
+        let article = if self.kind.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+        format!("{article} {}", self.kind)
+    }
 }
 
 macro_rules! name_type {

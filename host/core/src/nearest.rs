@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn lists_the_choices_where_none_is_near() {
-        assert_eq!(suggestion("tol", "keys", ["tools"]), "did you mean `tools`?");
+        assert_eq!(suggestion("tool", "keys", ["tools"]), "did you mean `tools`?");
         assert_eq!(
             suggestion("x", "keys", ["tools", "name"]),
             "the keys are `tools`, `name`"

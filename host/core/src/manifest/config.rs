@@ -140,3 +140,6 @@ pub struct PolicyTable {
     pub ask: Option<Vec<String>>,
     pub limits: LimitRequest,
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,5 +11,7 @@ pub mod files;
 pub mod plugin;
 mod read;
 pub mod registry;
+#[cfg(test)]
+mod robust;
 mod tree;
 pub mod units;

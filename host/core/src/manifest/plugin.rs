@@ -103,3 +103,6 @@ pub struct NeededSecret {
 }
 
 const _: fn(OriginPattern) = drop;
+
+#[cfg(test)]
+mod tests;

@@ -375,8 +375,8 @@ impl<'r> Field<'r> {
     pub(crate) fn name_of<T: FromStr<Err = BadName>>(&self, text: &str) -> Option<T> {
         match text.parse() {
             Ok(name) => Some(name),
-            Err(BadName { name, kind, rule }) => {
-                self.refuse(format!("`{name}` is not a {kind}"), rule);
+            Err(error) => {
+                self.refuse(format!("`{}` is not {}", error.name, error.what()), error.rule);
                 None
             }
         }

@@ -186,3 +186,6 @@ pub fn load(path: &Path, known: markdown::Known<'_>, files: &dyn Files) -> Resul
     }
     toml::parse(source, files)
 }
+
+#[cfg(test)]
+mod tests;

@@ -527,3 +527,6 @@ fn harmless(table: &Table<'_>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -303,3 +303,6 @@ fn tool_name(field: &Field<'_>) -> Option<String> {
     }
     Some(name.to_owned())
 }
+
+#[cfg(test)]
+mod tests;

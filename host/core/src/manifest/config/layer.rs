@@ -174,3 +174,6 @@ fn lower<T: PartialOrd + Copy>(one: Option<T>, other: Option<T>) -> Option<T> {
         (one, other) => one.or(other),
     }
 }
+
+#[cfg(test)]
+mod tests;

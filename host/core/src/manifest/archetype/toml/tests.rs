@@ -1,0 +1,615 @@
+#![allow(clippy::unwrap_used)]
+
+use std::time::Duration;
+
+use super::*;
+use crate::grant::FileMode;
+use crate::manifest::archetype::{GrantRequest, LimitRequest, Summary};
+use crate::manifest::files::tests::Pretend;
+
+const FULL: &str = r#"
+name = "auditor"
+version = "1.0.0"
+description = "Audits source code for security faults. Read-only."
+instruction = { file = "instruction.md" }
+model = "inherit"
+agents = ["explore"]
+agent_tools = ["agent-worker"]
+filters = ["redact", { plugin = "ask", grant = { person = true } }]
+max_turns = 30
+max_tool_calls_per_turn = 10
+parallel_tool_calls = true
+keep_tool_results = -1
+include_parent_history = false
+max_parent_history_turns = 8
+forward_events = true
+summary = "at-limit"
+summary_instruction = "Quote sources."
+task_suffix = "Be exact."
+input_schema = "input.json"
+report_schema = { file = "report.json" }
+[generation]
+temperature = 0.2
+top_p = 1
+max_output_tokens = 4_096
+stop = ["END"]
+seed = 7
+[budget]
+tokens = 200_000
+wall = "10m"
+children = 8
+cost = 1.50
+[spawn]
+skip_summarization = true
+filters = []
+[dynamic]
+name = "make_expert"
+description = "Makes an expert."
+expose_tool_selection = false
+fallback_instruction = "You are an expert."
+skip_summarization = true
+max_turns = 5
+filters = ["redact"]
+[[dynamic.tools]]
+plugin = "calculator"
+[[tools]]
+plugin = "files"
+digest = "sha256:0000000000000000000000000000000000000000000000000000000000000001"
+allow = ["read", "files.glob", "grep"]
+[tools.grant]
+files = [{ host = ".", guest = "/work/", mode = "read" }, { host = "out", guest = "/out", mode = "write" }]
+http = ["https://api.github.com", { origin = "https://wiki.corp.example", private = true }]
+env = { LANG = "C" }
+secrets = [{ name = "GITHUB_TOKEN", for = "https://api.github.com", header = "X-Token", format = "token {}" }]
+toolbox = false
+person = true
+limits = { memory = "64MiB", cpu = "2s", wall = "10s", output = "256KiB", requests = 3 }
+[[tools]]
+plugin = "web"
+grant = "policy"
+[[tools]]
+plugin = "calculator"
+"#;
+
+fn files() -> Pretend {
+    Pretend(
+        [
+            ("/w/a/instruction.md", "You are an auditor.\n"),
+            ("/w/a/blank.md", " \n"),
+            ("/w/a/input.json", r#"{"type": "object"}"#),
+            ("/w/a/report.json", r#"{"type": "string"}"#),
+            ("/w/a/broken.json", "{\n  \"type\": nonsense\n}"),
+            ("/w/a/wrong.json", r#"{"type": "objekt"}"#),
+            ("/w/a/link.md", "-> /etc/passwd"),
+            ("/etc/passwd", "root"),
+        ]
+        .into(),
+    )
+}
+
+fn read(text: &str) -> Result<Archetype, ManifestErrors> {
+    parse(Source::new("/w/a/archetype.toml", text), &files()).map(|parsed| parsed.value)
+}
+
+#[test]
+fn every_key_is_read() {
+    let archetype = read(FULL).unwrap();
+    assert_eq!(archetype.name.as_str(), "auditor");
+    assert_eq!(archetype.version, "1.0.0");
+    assert_eq!(&*archetype.instruction, "You are an auditor.\n");
+    assert_eq!(archetype.origin, "/w/a/archetype.toml");
+    assert_eq!(archetype.agents, Some(Agents::Named(vec!["explore".parse().unwrap()])));
+    assert_eq!(archetype.agent_tools, Some(vec!["agent-worker".parse().unwrap()]));
+    assert_eq!(
+        archetype.input_schema.as_deref(),
+        Some(&serde_json::json!({"type": "object"}))
+    );
+    assert_eq!(
+        archetype.report_schema.as_deref(),
+        Some(&serde_json::json!({"type": "string"}))
+    );
+
+    let config = &archetype.config;
+    assert_eq!(config.model, None, "`inherit` is as if it were absent");
+    let filters = config.filters.as_ref().unwrap();
+    assert_eq!(
+        filters[0].grant,
+        GrantRequest::Exact(Default::default()),
+        "a name grants nothing"
+    );
+    assert!(matches!(&filters[1].grant, GrantRequest::Exact(grant) if grant.person));
+    assert_eq!((config.max_turns, config.max_tool_calls_per_turn), (Some(30), Some(10)));
+    assert_eq!(
+        (config.keep_tool_results, config.max_parent_history_turns),
+        (Some(-1), Some(8))
+    );
+    assert_eq!(config.summary, Some(Summary::AtLimit));
+    assert_eq!(config.generation.top_p, Some(1.0));
+    assert_eq!(config.generation.max_output_tokens, Some(4096));
+    assert_eq!(config.budget.wall, Some(Duration::from_secs(600)));
+    assert_eq!((config.budget.children, config.budget.cost), (Some(8), Some(1.5)));
+    assert_eq!(config.skip_summarization, None, "it is the parent's choice");
+    assert_eq!(archetype.spawn.skip_summarization, Some(true));
+    assert_eq!(archetype.spawn.filters, Some(vec![]));
+
+    let dynamic = archetype.dynamic.as_ref().unwrap();
+    assert_eq!(
+        (dynamic.name.as_str(), dynamic.expose_tool_selection),
+        ("make_expert", false)
+    );
+    assert_eq!(dynamic.config.max_turns, Some(5));
+    assert_eq!(dynamic.config.skip_summarization, Some(true));
+    assert_eq!(dynamic.tools.as_ref().unwrap()[0].plugin.as_str(), "calculator");
+
+    let tools = archetype.tools.as_ref().unwrap();
+    assert_eq!(tools.len(), 3);
+    let allow: Vec<&str> = tools[0]
+        .allow
+        .as_ref()
+        .unwrap()
+        .iter()
+        .map(|tool| tool.as_str())
+        .collect();
+    assert_eq!(allow, ["read", "glob", "grep"]);
+    assert!(tools[0].digest.is_some());
+    let GrantRequest::Exact(grant) = &tools[0].grant else {
+        panic!()
+    };
+    assert_eq!(grant.files[0].guest, "/work");
+    assert_eq!(grant.files[1].mode, FileMode::Write);
+    assert!(!grant.http[0].private && grant.http[1].private);
+    assert_eq!(grant.env["LANG"], "C");
+    assert_eq!(grant.secrets[0].header.as_deref(), Some("x-token"));
+    assert!(grant.person && !grant.toolbox);
+    let limits = LimitRequest {
+        memory: Some(64 << 20),
+        cpu: Some(Duration::from_secs(2)),
+        wall: Some(Duration::from_secs(10)),
+        output: Some(256 << 10),
+        requests: Some(3),
+        ..LimitRequest::default()
+    };
+    assert_eq!(grant.limits, limits);
+    assert_eq!(tools[1].grant, GrantRequest::Policy);
+    assert_eq!(
+        tools[2].grant,
+        GrantRequest::Exact(Default::default()),
+        "no grant: it can only compute"
+    );
+    assert_eq!(tools[2].allow, None);
+}
+
+/// The least that an archetype is, on three lines, with more below.
+fn least(more: &str) -> String {
+    format!("name = \"a\"\ndescription = \"d\"\ninstruction = \"i\"\n{more}")
+}
+
+#[test]
+fn b12_and_b13_absent_and_empty_differ() {
+    let absent = read(&least("")).unwrap();
+    assert_eq!(
+        (absent.tools, absent.agents, absent.agent_tools, absent.dynamic),
+        (None, None, None, None)
+    );
+    let empty = read(&least(
+        "tools = []\nagents = []\nagent_tools = []\nfilters = []\n[dynamic]\n",
+    ))
+    .unwrap();
+    assert_eq!(empty.tools, Some(vec![]));
+    assert_eq!(empty.agents, Some(Agents::Named(vec![])));
+    assert_eq!(empty.agent_tools, Some(vec![]));
+    assert_eq!(empty.config.filters, Some(vec![]));
+    assert_eq!(empty.dynamic, Some(Dynamic::default()));
+    assert_eq!(read(&least("agents = [\"*\"]")).unwrap().agents, Some(Agents::All));
+    assert_eq!(read(&least("max_turns = -1")).unwrap().config.max_turns, Some(-1));
+}
+
+#[test]
+fn b27_and_b28_bodies_keep_their_lines_and_need_no_last_newline() {
+    let text = "name = \"a\"\ndescription = \"d\"\ninstruction = \"\"\"\none\n  two\n\nthree\"\"\"";
+    assert_eq!(&*read(text).unwrap().instruction, "one\n  two\n\nthree");
+}
+
+/// Line, key, and what message and hint hold.
+type Fault = (u32, &'static str, &'static str, &'static str);
+
+#[test]
+fn each_fault_names_its_line_its_key_and_what_would_be_right() {
+    let tool = |grant: &str| least(&format!("[[tools]]\nplugin = \"files\"\n[tools.grant]\n{grant}"));
+    let cases: Vec<(String, Fault)> = vec![
+        (
+            "description = \"d\"\ninstruction = \"i\"".into(),
+            (1, "name", "`name` is missing", "needs"),
+        ),
+        (
+            "name = \"a\"\ninstruction = \"i\"".into(),
+            (1, "description", "missing", "needs"),
+        ),
+        (
+            "name = \"a\"\ndescription = \"d\"".into(),
+            (1, "instruction", "missing", "needs"),
+        ),
+        (
+            "name = \"a\"\ndescription = \" \"\ninstruction = \"i\"".into(),
+            (2, "description", "blank", ""),
+        ),
+        (
+            "name = \"a\"\ndescription = \"d\"\ninstruction = \"\\n\"".into(),
+            (3, "instruction", "blank", ""),
+        ),
+        (
+            "name = \"9a\"\ndescription = \"d\"\ninstruction = \"i\"".into(),
+            (1, "name", "`9a` is not", "a letter"),
+        ),
+        (
+            "name = \"ä\"\ndescription = \"d\"\ninstruction = \"i\"".into(),
+            (1, "name", "`ä` is not", "a letter"),
+        ),
+        (
+            "name = 3\ndescription = \"d\"\ninstruction = \"i\"".into(),
+            (1, "name", "a text, not an integer", ""),
+        ),
+        (
+            least("max_turn = 3"),
+            (4, "max_turn", "unknown key `max_turn`", "`max_turns`"),
+        ),
+        (
+            least("allowed-tools = []"),
+            (4, "allowed-tools", "unknown key", "`tools`"),
+        ),
+        (
+            least("disallowedTools = []"),
+            (4, "disallowedTools", "unknown key", "[[tools]]"),
+        ),
+        (least("zzz = 3"), (4, "zzz", "unknown key", "the keys are")),
+        (
+            least("skip_summarization = true"),
+            (4, "skip_summarization", "unknown key", "[spawn]"),
+        ),
+        (
+            least("temperature = 1"),
+            (4, "temperature", "unknown key", "[generation]"),
+        ),
+        (
+            least("max_turns = 0"),
+            (4, "max_turns", "cannot be `0`", "1 or more, or -1"),
+        ),
+        (
+            least("max_turns = -2"),
+            (4, "max_turns", "cannot be `-2`", "-1 for no limit"),
+        ),
+        (
+            least("max_turns = \"3\""),
+            (4, "max_turns", "an integer, not a text", ""),
+        ),
+        (
+            least("max_turns = 99999999999"),
+            (4, "max_turns", "cannot be", "a smaller number"),
+        ),
+        (
+            least("max_tool_calls_per_turn = 0"),
+            (4, "max_tool_calls_per_turn", "cannot be `0`", "-1"),
+        ),
+        (
+            least("keep_tool_results = -3"),
+            (4, "keep_tool_results", "cannot be `-3`", "-1"),
+        ),
+        (
+            least("parallel_tool_calls = 1"),
+            (4, "parallel_tool_calls", "`true` or `false`", ""),
+        ),
+        (
+            least("summary = \"allways\""),
+            (4, "summary", "cannot be `allways`", "`always`"),
+        ),
+        (least("model = \"a b\""), (4, "model", "not a model", "fief.toml")),
+        (
+            least("agents = [\"main\"]"),
+            (4, "agents[0]", "`main` cannot be spawned", ""),
+        ),
+        (
+            least("agents = [\n  \"x\",\n  \"MAIN\",\n]"),
+            (6, "agents[1]", "cannot be spawned", ""),
+        ),
+        (least("agents = [\"*\", \"x\"]"), (4, "agents", "`*` stands alone", "")),
+        (least("agents = [\"x\", \"X\"]"), (4, "agents[1]", "twice", "")),
+        (least("agents = \"x\""), (4, "agents", "a list, not a text", "")),
+        (least("agents = [3]"), (4, "agents[0]", "a text, not an integer", "")),
+        (
+            least("agent_tools = [\"worker\"]"),
+            (4, "agent_tools[0]", "cannot be served", "`agent-`"),
+        ),
+        (
+            least("agent_tools = [\"Agent-x\"]"),
+            (4, "agent_tools[0]", "cannot be served", "`agent-`"),
+        ),
+        (
+            least("tools = [\"files\"]"),
+            (4, "tools[0]", "without a grant", "plugin = \"files\""),
+        ),
+        (least("tools = \"files\""), (4, "tools", "a list, not a text", "")),
+        (
+            least("[[tools]]\nallow = []"),
+            (4, "tools[0].plugin", "missing", "plugin"),
+        ),
+        (
+            least("[[tools]]\nplugin = \"agent-x\""),
+            (5, "tools[0].plugin", "not a plugin name", "reserved"),
+        ),
+        (
+            least("[[tools]]\nplugin = \"fief\""),
+            (5, "tools[0].plugin", "not a plugin name", "reserved"),
+        ),
+        (
+            least("[[tools]]\nplugin = \"x\"\ndigest = \"sha256:12\""),
+            (6, "tools[0].digest", "not a digest", "64"),
+        ),
+        (
+            least("[[tools]]\nplugin = \"x\"\nallow = [\"*\"]"),
+            (6, "tools[0].allow[0]", "pattern", "leave `allow` out"),
+        ),
+        (
+            least("[[tools]]\nplugin = \"x\"\nallow = [\"agent-a\"]"),
+            (6, "tools[0].allow[0]", "not a tool name", ""),
+        ),
+        (
+            least("[[tools]]\nplugin = \"x\"\nallow = [\"a\", \"a\"]"),
+            (6, "tools[0].allow[1]", "twice", ""),
+        ),
+        (
+            least("[[tools]]\nplugin = \"x\"\nhttp = []"),
+            (6, "tools[0].http", "unknown key", "under `grant`"),
+        ),
+        (
+            least("[[tools]]\nplugin = \"x\"\ngrant = \"all\""),
+            (6, "tools[0].grant", "cannot be `all`", "policy"),
+        ),
+        (
+            least("[[tools]]\nplugin = \"x\"\n[[tools]]\nplugin = \"x\"\ngrant = \"policy\""),
+            (6, "tools[1]", "twice", "one entry"),
+        ),
+        (
+            least("filters = [{ plugin = \"x\", allow = [] }]"),
+            (4, "filters[0].allow", "unknown key", "filter"),
+        ),
+        (
+            tool("network = []"),
+            (7, "tools[0].grant.network", "unknown key", "`http`"),
+        ),
+        (tool("sockets = true"), (7, "tools[0].grant.sockets", "unknown key", "")),
+        (
+            tool("http = [\"ftp://x\"]"),
+            (7, "tools[0].grant.http[0]", "not an origin", "scheme"),
+        ),
+        (
+            tool("http = [\"https://x/path\"]"),
+            (7, "tools[0].grant.http[0]", "not an origin", "path"),
+        ),
+        (
+            tool("http = [{ private = true }]"),
+            (7, "tools[0].grant.http[0].origin", "missing", ""),
+        ),
+        (
+            tool("http = [1]"),
+            (7, "tools[0].grant.http[0]", "an origin, not an integer", "https://"),
+        ),
+        (
+            tool("files = [\".\"]"),
+            (7, "tools[0].grant.files[0]", "a table, not a text", "guest"),
+        ),
+        (
+            tool("files = [{ host = \".\", mode = \"read\" }]"),
+            (7, "tools[0].grant.files[0].guest", "missing", "/work"),
+        ),
+        (
+            tool("files = [{ host = \".\", guest = \"work\", mode = \"read\" }]"),
+            (
+                7,
+                "tools[0].grant.files[0].guest",
+                "not a path of the guest",
+                "absolute",
+            ),
+        ),
+        (
+            tool("files = [{ host = \".\", guest = \"/work/../etc\", mode = \"read\" }]"),
+            (7, "tools[0].grant.files[0].guest", "not a path of the guest", "`..`"),
+        ),
+        (
+            tool("files = [{ host = \".\", guest = \"/work\", mode = \"rw\" }]"),
+            (7, "tools[0].grant.files[0].mode", "cannot be `rw`", "`read`, `write`"),
+        ),
+        (
+            tool(
+                "files = [\n{ host = \".\", guest = \"/w\", mode = \"read\" },\n{ host = \"x\", guest = \"/w/\", mode = \"read\" }]",
+            ),
+            (9, "tools[0].grant.files[1]", "taken", "of its own"),
+        ),
+        (
+            tool("env = { \"A=B\" = \"x\" }"),
+            (7, "tools[0].grant.env.A=B", "not the name", "digit"),
+        ),
+        (tool("env = { A = 1 }"), (7, "tools[0].grant.env.A", "a text", "")),
+        (
+            tool("secrets = [{ name = \"A\" }]"),
+            (7, "tools[0].grant.secrets[0].for", "missing", ""),
+        ),
+        (
+            tool("secrets = [{ name = \"A\", for = \"https://x\", value = \"v\" }]"),
+            (
+                7,
+                "tools[0].grant.secrets[0].value",
+                "unknown key",
+                "never holds a secret",
+            ),
+        ),
+        (
+            tool("secrets = [{ name = \"A\", for = \"https://x\", header = \"a b\" }]"),
+            (7, "tools[0].grant.secrets[0].header", "not a header", "authorization"),
+        ),
+        (
+            tool("secrets = [{ name = \"A\", for = \"https://x\", format = \"Bearer\" }]"),
+            (7, "tools[0].grant.secrets[0].format", "not a format", "{}"),
+        ),
+        (
+            tool("limits = { memory = \"64M\" }"),
+            (7, "tools[0].grant.limits.memory", "cannot be `64M`", "MiB"),
+        ),
+        (
+            tool("limits = { memory = 1 }"),
+            (7, "tools[0].grant.limits.memory", "cannot be `1`", "65536"),
+        ),
+        (
+            tool("limits = { memory = -1 }"),
+            (7, "tools[0].grant.limits.memory", "cannot be `-1`", "not negative"),
+        ),
+        (
+            tool("limits = { wall = 30 }"),
+            (7, "tools[0].grant.limits.wall", "such as \"30s\", not an integer", ""),
+        ),
+        (
+            tool("limits = { wall = \"0s\" }"),
+            (7, "tools[0].grant.limits.wall", "cannot be `0s`", "default"),
+        ),
+        (
+            tool("limits = { timeout = \"1s\" }"),
+            (7, "tools[0].grant.limits.timeout", "unknown key", "`wall`"),
+        ),
+        (
+            least("[generation]\ntemperature = nan"),
+            (5, "generation.temperature", "finite", ""),
+        ),
+        (
+            least("[generation]\ntop_p = 1.5"),
+            (5, "generation.top_p", "cannot be `1.5`", "from 0 to 1"),
+        ),
+        (
+            least("[generation]\nmax_tokens = 5"),
+            (5, "generation.max_tokens", "unknown key", "max_output_tokens"),
+        ),
+        (
+            least("[budget]\nwall = \"10 minutes\""),
+            (5, "budget.wall", "cannot be", "10m"),
+        ),
+        (
+            least("[budget]\ntokens = 0"),
+            (5, "budget.tokens", "cannot be `0`", "1 or more"),
+        ),
+        (
+            least("[budget]\nchildren = 99999999999"),
+            (5, "budget.children", "cannot be", "smaller"),
+        ),
+        (
+            least("[budget]\ndepth = 1"),
+            (5, "budget.depth", "unknown key `depth` in `budget`", ""),
+        ),
+        (
+            least("[dynamic]\nname = \"agent-x\""),
+            (5, "dynamic.name", "reserved", ""),
+        ),
+        (
+            least("[dynamic]\nname = \"a.b\""),
+            (5, "dynamic.name", "not a tool name", ""),
+        ),
+        (
+            least("[dynamic]\ninstruction = \"x\""),
+            (5, "dynamic.instruction", "unknown key", "fallback_instruction"),
+        ),
+        (
+            least("[[dynamic.tools]]\nplugin = \"X\""),
+            (5, "dynamic.tools[0].plugin", "not a plugin name", ""),
+        ),
+        (least("[spawn]\nskip = true"), (5, "spawn.skip", "unknown key", "")),
+        (least("dynamic = true"), (4, "dynamic", "a table, not a boolean", "")),
+        (
+            least("input_schema = \"none.json\""),
+            (4, "input_schema", "cannot be read", "relative"),
+        ),
+        (
+            least("input_schema = \"report.json\""),
+            (4, "input_schema", "does not describe an object", "object"),
+        ),
+        (
+            least("report_schema = \"wrong.json\""),
+            (4, "report_schema", "not a JSON Schema", ""),
+        ),
+        (
+            least("report_schema = \"../x.json\""),
+            (4, "report_schema", "leads out", "relative"),
+        ),
+        (least("version = 2026-12-01"), (4, "version", "a text, not a date", "")),
+    ];
+    for (text, (line, key, message, hint)) in cases {
+        let errors = read(&text).expect_err(&text);
+        assert_eq!(errors.len(), 1, "{text}\n{errors:#?}");
+        let error = &errors[0];
+        let found = (error.line(), error.key.as_deref().unwrap_or_default());
+        assert_eq!(found, (line, key), "{text}\n{error:?}");
+        assert!(error.message.contains(message), "{text}\n{error:?}");
+        assert!(
+            error.hint.as_deref().unwrap_or_default().contains(hint),
+            "{text}\n{error:?}"
+        );
+        assert!(error.to_string().starts_with("/w/a/archetype.toml"), "{error}");
+    }
+}
+
+#[test]
+fn an_instruction_comes_from_a_file_that_stays_beside_the_manifest() {
+    for (instruction, message) in [
+        ("{ file = \"../b.md\" }", "leads out"),
+        ("{ file = \"/etc/passwd\" }", "leads out"),
+        ("{ file = \"link.md\" }", "leads out"),
+        ("{ file = \"none.md\" }", "no such file"),
+        ("{ file = \"blank.md\" }", "blank"),
+        ("{ file = 3 }", "a text"),
+        ("{ path = \"instruction.md\" }", "missing"),
+        ("3", "a text, or"),
+        ("\"{% for x in y %}\"", "instruction"),
+        ("\"{{ secret }}\"", "instruction"),
+    ] {
+        let text = format!("name = \"a\"\ndescription = \"d\"\ninstruction = {instruction}");
+        let errors = read(&text).expect_err(&text);
+        assert!(errors[0].message.contains(message), "{errors:#?}");
+        assert_eq!(errors[0].line(), 3);
+    }
+}
+
+#[test]
+fn a_broken_schema_is_shown_in_its_own_file() {
+    let errors = read(&least("report_schema = \"broken.json\"")).unwrap_err();
+    assert_eq!((errors[0].file(), errors[0].line()), ("/w/a/broken.json", 2));
+}
+
+#[test]
+fn all_errors_of_a_file_are_reported_in_its_order() {
+    let errors = read("name = \"-\"\nmax_turns = 0\n[[tools]]\nplugin = 3\n[spam]\n").unwrap_err();
+    let lines: Vec<u32> = errors.iter().map(ManifestError::line).collect();
+    assert_eq!(lines, [1, 1, 1, 2, 4, 5]);
+}
+
+#[test]
+fn syntax_errors_have_their_line() {
+    for (text, line) in [
+        ("name = \n", 1),
+        ("a = 1\na = 2", 2),
+        ("a = 1\n\n[b\n", 3),
+        ("\u{feff}name = [", 1),
+    ] {
+        let errors = read(text).expect_err(text);
+        assert_eq!(errors[0].line(), line, "{errors:?}");
+        assert!(errors[0].hint.is_some());
+    }
+    assert!(
+        read(&format!("\u{feff}{}", least(""))).is_ok(),
+        "a byte-order mark is no part of the text"
+    );
+}
+
+#[test]
+fn a_secret_in_the_place_of_its_name_is_not_repeated() {
+    let text =
+        least("[[tools]]\nplugin = \"x\"\n[tools.grant]\nsecrets = [{ name = \"sk-12 34\", for = \"https://x\" }]");
+    let error = read(&text).unwrap_err().remove(0);
+    assert_eq!(error.line(), 7);
+    assert!(!format!("{error:?}{error}{}", error.place.source.text).contains("sk-12"));
+}
