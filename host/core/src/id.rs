@@ -27,7 +27,11 @@ pub struct BadName {
 impl BadName {
     /// What it was meant to be, with its article.
     pub(crate) fn what(&self) -> String {
-        let article = if self.kind.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+        let article = if self.kind.starts_with(['a', 'e', 'i', 'o', 'u']) {
+            "an"
+        } else {
+            "a"
+        };
         format!("{article} {}", self.kind)
     }
 }

@@ -188,6 +188,27 @@ pub struct Parsed<T> {
 /// Every error of one or more manifests, in the order of the files and of their text.
 pub type ManifestErrors = Vec<ManifestError>;
 
+/// For tests: what differs between the one error of `text` and what is expected of it, if anything does.
+#[cfg(test)]
+pub(crate) fn misfit<T: fmt::Debug>(
+    text: &str,
+    result: &Result<T, ManifestErrors>,
+    (line, key, message, hint): (u32, &str, &str, &str),
+) -> Option<String> {
+    let holds = |text: &Option<String>, part: &str| text.as_deref().unwrap_or_default().contains(part);
+    match result.as_ref().map_err(Vec::as_slice) {
+        Err([error])
+            if error.line() == line
+                && error.key.as_deref().unwrap_or_default() == key
+                && error.message.contains(message)
+                && holds(&error.hint, hint) =>
+        {
+            None
+        }
+        other => Some(format!("{text}\nwants {line} {key} {message} {hint}\nfound {other:#?}")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

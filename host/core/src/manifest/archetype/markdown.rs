@@ -295,7 +295,7 @@ fn read(table: Table<'_>, body: Range<usize>) -> Option<Markdown> {
         .collect();
     let temperature = table
         .get("temperature")
-        .and_then(|field| field.number_in(0.0..=f64::MAX));
+        .and_then(|field| field.number_in(0.0..=f64::INFINITY));
     let minutes = table
         .get("timeout_mins")
         .and_then(|field| field.number_in(0.1..=500_000.0));

@@ -56,7 +56,7 @@ pub(crate) fn generation(field: &Field<'_>) -> Option<Generation> {
     let generation = Generation {
         temperature: table
             .get("temperature")
-            .and_then(|field| field.number_in(0.0..=f64::MAX)),
+            .and_then(|field| field.number_in(0.0..=f64::INFINITY)),
         top_p: table.get("top_p").and_then(|field| field.number_in(0.0..=1.0)),
         max_output_tokens: table.get("max_output_tokens").and_then(|field| field.count(1)),
         stop: table
@@ -77,7 +77,7 @@ fn budget(field: &Field<'_>) -> Option<BudgetRequest> {
         tokens: table.get("tokens").and_then(|field| field.count(1)),
         wall: table.get("wall").and_then(|field| field.duration()),
         children: table.get("children").and_then(|field| field.count(0)),
-        cost: table.get("cost").and_then(|field| field.number_in(0.0..=f64::MAX)),
+        cost: table.get("cost").and_then(|field| field.number_in(0.0..=f64::INFINITY)),
     };
     table.finish(|_| None);
     Some(budget)

@@ -305,4 +305,6 @@ fn tool_name(field: &Field<'_>) -> Option<String> {
 }
 
 #[cfg(test)]
+mod faults;
+#[cfg(test)]
 mod tests;

@@ -161,7 +161,7 @@ fn header_name(field: &Field<'_>, name: &str) -> Option<String> {
 fn prices(field: &Field<'_>) -> Option<Prices> {
     const SHAPE: &str = "dollars for a million tokens: `prices = { input = 0.25, cached = 0.025, output = 2.0 }`";
     let table = field.table()?;
-    let price = |field: Field<'_>| field.number_in(0.0..=f64::MAX);
+    let price = |field: Field<'_>| field.number_in(0.0..=f64::INFINITY);
     let input = table.require("input", SHAPE).and_then(price);
     let output = table.require("output", SHAPE).and_then(price);
     let cached = table.get("cached").and_then(price);
