@@ -78,10 +78,10 @@ impl Agent {
         for (index, call) in calls.into_iter().enumerate() {
             let target = self.target(&call.name);
             let checked = if index >= most {
-                Err(Outcome::refused(
+                Err(Box::new(Outcome::refused(
                     OutcomeKind::Limit,
                     format!("not run: one answer may make {most} calls, and this one came after them"),
-                ))
+                )))
             } else {
                 self.check(&target, &call)
             };
@@ -113,24 +113,21 @@ impl Agent {
     }
 
     /// The arguments, if the call may run.
-    fn check(&self, target: &Target, call: &ToolCall) -> Result<Value, Outcome> {
+    fn check(&self, target: &Target, call: &ToolCall) -> Result<Value, Box<Outcome>> {
         if *target == Target::Nothing {
-            return Err(self.denied(&call.name));
+            return Err(Box::new(self.denied(&call.name)));
         }
+        let bad = |why: String| Box::new(Outcome::refused(OutcomeKind::ToolError, format!("not run: {why}")));
         let arguments = match &call.arguments {
             Arguments::Malformed { raw, why } => {
-                return Err(Outcome::refused(
-                    OutcomeKind::ToolError,
-                    format!(
-                        "not run: the arguments are not one JSON object: {why}\nthey were: {}",
-                        crate::report::cut(raw, MAX_QUOTED)
-                    ),
-                ));
+                return Err(bad(format!(
+                    "the arguments are not one JSON object: {why}\nthey were: {}",
+                    crate::report::cut(raw, MAX_QUOTED)
+                )));
             }
             Arguments::Object(map) => Value::Object(map.clone()),
         };
         if let Some((_, tool)) = self.spec.tools.get(&call.name) {
-            let bad = |why: String| Outcome::refused(OutcomeKind::ToolError, format!("not run: {why}"));
             let validator = self
                 .validators
                 .get(&tool.input_schema)
@@ -217,11 +214,11 @@ impl Agent {
     }
 
     /// Takes a call's end. One that is no longer waited for changes nothing.
-    pub(super) fn call_finished(&mut self, call: &str, outcome: Outcome, ms: u64, out: &mut Vec<Action>) {
+    pub(super) fn call_finished(&mut self, call: &str, outcome: &Outcome, ms: u64, out: &mut Vec<Action>) {
         if let Some(entry) = self.running(call)
             && matches!(entry.target, Target::Tool(_))
         {
-            entry.finish(&outcome, ms, None, out);
+            entry.finish(outcome, ms, None, out);
             self.run_waiting(out);
         }
     }

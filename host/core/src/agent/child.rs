@@ -89,11 +89,11 @@ impl Agent {
     }
 
     /// Takes the news that a child did not start.
-    pub(super) fn child_refused(&mut self, call: &str, outcome: Outcome, ms: u64, out: &mut Vec<Action>) {
+    pub(super) fn child_refused(&mut self, call: &str, outcome: &Outcome, ms: u64, out: &mut Vec<Action>) {
         let Some(entry) = self.running(call).filter(|entry| entry.target == Target::Child) else {
             return;
         };
-        entry.finish(&outcome, ms, None, out);
+        entry.finish(outcome, ms, None, out);
         self.account.release(call);
         self.call_ended(out);
     }
@@ -128,9 +128,9 @@ impl Agent {
     }
 }
 
-/// The child's own `[budget]`, as far as its archetype gives one.
+/// The child's own `[budget]`, what it leaves out from `[agents.config]`.
 fn asked_budget(ways: &super::spec::Ways, request: &ChildRequest) -> BudgetRequest {
-    match request {
+    let own = match request {
         ChildRequest::Dynamic { .. } => ways.dynamic.as_ref().map(|dynamic| dynamic.config.budget),
         ChildRequest::Archetype { name, .. } => ways
             .spawn
@@ -139,5 +139,12 @@ fn asked_budget(ways: &super::spec::Ways, request: &ChildRequest) -> BudgetReque
             .find(|archetype| archetype.name == *name)
             .map(|archetype| archetype.config.budget),
     }
-    .unwrap_or_default()
+    .unwrap_or_default();
+    let defaults = &ways.defaults.budget;
+    BudgetRequest {
+        tokens: own.tokens.or(defaults.tokens),
+        wall: own.wall.or(defaults.wall),
+        children: own.children.or(defaults.children),
+        cost: own.cost.or(defaults.cost),
+    }
 }

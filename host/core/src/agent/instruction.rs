@@ -124,7 +124,7 @@ fn scan(template: &str) -> Result<(), BadTemplate> {
         match open {
             "{{" => variable(inner).map_err(bad)?,
             "{%" if inner == "raw" => {
-                at = after_raw(template, at).ok_or_else(|| bad("`raw` has no `endraw`".into()))?
+                at = after_raw(template, at).ok_or_else(|| bad("`raw` has no `endraw`".into()))?;
             }
             "{%" => statement(inner).map_err(bad)?,
             _ => {}

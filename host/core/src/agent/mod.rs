@@ -41,14 +41,14 @@ pub fn step(mut agent: Agent, input: Input) -> (Agent, Vec<Action>) {
     match input {
         Input::Answered(answer) => agent.answered(answer, &mut out),
         Input::ModelFailed(error) => agent.model_failed(error, &mut out),
-        Input::CallFinished { call, outcome, ms } => agent.call_finished(&call, outcome, ms, &mut out),
+        Input::CallFinished { call, outcome, ms } => agent.call_finished(&call, &outcome, ms, &mut out),
         Input::ChildFinished {
             call,
             report,
             session,
             ms,
         } => agent.child_finished(&call, &report, &session, ms, &mut out),
-        Input::ChildRefused { call, outcome, ms } => agent.child_refused(&call, outcome, ms, &mut out),
+        Input::ChildRefused { call, outcome, ms } => agent.child_refused(&call, &outcome, ms, &mut out),
         Input::Deadline => agent.deadline(&mut out),
         Input::Cancel => agent.cancel(&mut out),
         Input::NewTask(task) => agent.new_task(task, &mut out),

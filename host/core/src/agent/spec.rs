@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::grant::{Holding, Holdings};
 use crate::id::{ArchetypeName, PluginName, ToolRef};
-use crate::manifest::archetype::{Archetype, Dynamic, Generation, Summary};
+use crate::manifest::archetype::{AgentConfig, Archetype, Dynamic, Generation, Summary};
 use crate::tool::{Declaration, ToolSpec};
 
 /// One agent, resolved. Made by [`crate::plan`] and by nothing else.
@@ -91,6 +91,8 @@ pub struct Ways {
     pub spawn_filters: Vec<(PluginName, Holding)>,
     /// Filters of dynamic children.
     pub dynamic_filters: Vec<(PluginName, Holding)>,
+    /// `[agents.config]`: what a key means that a child's archetype leaves out.
+    pub defaults: AgentConfig,
 }
 
 /// What a valid call of a way to a child asks for.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::spec::Ways;
-use crate::manifest::archetype::{Archetype, Dynamic};
+use crate::manifest::archetype::{AgentConfig, Archetype, Disallowed, Dynamic};
 use crate::tool::Declaration;
 
 /// The tool that starts an archetype of the catalogue.
@@ -27,11 +27,11 @@ pub const FALLBACK_INSTRUCTION: &str = "You are a capable assistant. Do the one 
 pub fn declarations(ways: &Ways, own_tools: &[String]) -> Vec<Declaration> {
     let mut all = Vec::new();
     if !ways.spawn.is_empty() {
-        all.push(spawn(&ways.spawn));
+        all.push(spawn(ways));
     }
-    all.extend(ways.agent_tools.iter().map(|archetype| agent_tool(archetype)));
+    all.extend(ways.agent_tools.iter().map(|archetype| agent_tool(archetype, ways)));
     if let Some(dynamic) = &ways.dynamic {
-        all.push(self::dynamic(dynamic, ways.dynamic_bound(own_tools)));
+        all.push(self::dynamic(dynamic, ways, ways.dynamic_bound(own_tools)));
     }
     all
 }
@@ -44,6 +44,12 @@ impl Ways {
             Some(dynamic) if dynamic.tools.is_some() => &self.dynamic_tools,
             _ => own_tools,
         }
+    }
+
+    /// Whether a child of this configuration sees the agent's history.
+    fn shows_history(&self, config: &AgentConfig) -> bool {
+        let own = config.include_parent_history;
+        own.or(self.defaults.include_parent_history).unwrap_or(false)
     }
 
     /// Whether `name` is one of these ways.
@@ -62,8 +68,9 @@ impl Ways {
     }
 }
 
-fn spawn(catalogue: &[Arc<Archetype>]) -> Declaration {
-    let sees = |archetype: &Archetype| archetype.config.include_parent_history.unwrap_or(false);
+fn spawn(ways: &Ways) -> Declaration {
+    let catalogue = &ways.spawn;
+    let sees = |archetype: &Archetype| ways.shows_history(&archetype.config);
     let mut description = String::from(
         "Starts a sub-agent for one task and returns its report. It works alone, in a conversation of its own, with \
          its own instruction and tools, which cannot be changed here. Use it for work whose intermediate steps would \
@@ -107,17 +114,34 @@ fn spawn(catalogue: &[Arc<Archetype>]) -> Declaration {
     }
 }
 
-/// What an archetype's `tools` say: all, none, or names.
+/// What an archetype's `tools` say: all, none, or names; without what it refuses itself.
 fn tools(archetype: &Archetype) -> String {
+    let without: Vec<String> = archetype
+        .disallow
+        .iter()
+        .map(|one| match one {
+            Disallowed::Plugin(plugin) => format!("{plugin}.*"),
+            Disallowed::Tool(tool) => tool.to_string(),
+        })
+        .collect();
     let Some(grants) = &archetype.tools else {
-        return "all of yours".into();
+        return if without.is_empty() {
+            "all of yours".into()
+        } else {
+            format!("all of yours but {}", without.join(", "))
+        };
     };
     let names: Vec<String> = grants
         .iter()
         .flat_map(|grant| match &grant.allow {
             None => vec![format!("{}.*", grant.plugin)],
-            Some(allow) => allow.iter().map(|tool| format!("{}.{tool}", grant.plugin)).collect(),
+            Some(allow) => allow
+                .iter()
+                .filter(|tool| !archetype.disallows(&grant.plugin, tool))
+                .map(|tool| format!("{}.{tool}", grant.plugin))
+                .collect(),
         })
+        .filter(|name| !without.contains(name))
         .collect();
     if names.is_empty() {
         "none".into()
@@ -126,14 +150,14 @@ fn tools(archetype: &Archetype) -> String {
     }
 }
 
-fn agent_tool(archetype: &Archetype) -> Declaration {
+fn agent_tool(archetype: &Archetype, ways: &Ways) -> Declaration {
     let schema = archetype.input_schema.clone().unwrap_or_else(|| {
         Arc::new(json!({
             "type": "object",
             "properties": {
                 "subtask": {
                     "type": "string",
-                    "description": if archetype.config.include_parent_history.unwrap_or(false) {
+                    "description": if ways.shows_history(&archetype.config) {
                         "The one task that it is to do. It sees the conversation so far as background."
                     } else {
                         "The one task that it is to do, with all that it needs to know: it sees nothing of this \
@@ -151,8 +175,8 @@ fn agent_tool(archetype: &Archetype) -> Declaration {
     }
 }
 
-fn dynamic(dynamic: &Dynamic, bound: &[String]) -> Declaration {
-    let history = dynamic.config.include_parent_history.unwrap_or(false);
+fn dynamic(dynamic: &Dynamic, ways: &Ways, bound: &[String]) -> Declaration {
+    let history = ways.shows_history(&dynamic.config);
     let description = dynamic.description.clone().unwrap_or_else(|| {
         let mut text = String::from(
             "Starts a sub-agent that you define for one task, and returns its report. It works alone, in a \

@@ -9,6 +9,7 @@ use super::settings::Layers;
 use super::spec::{Parts, names, planned};
 use super::ways::ways;
 use super::{PlanError, Planned, choices};
+use crate::agent::instruction::literal;
 use crate::agent::spec::{AgentSpec, ChildRequest, Ways};
 use crate::grant::{Holding, Holdings};
 use crate::id::{ArchetypeName, PluginName};
@@ -138,7 +139,8 @@ fn made_up(
     let parts = Parts {
         label: "dynamic".into(),
         depth: parent.depth.saturating_add(1),
-        instruction: instruction.into(),
+        // What a model wrote is text, not a template.
+        instruction: literal(instruction).into(),
         holdings,
         // No manifest names a way to a child for it, so that it has none.
         ways: Ways::default(),

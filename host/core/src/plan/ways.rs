@@ -80,6 +80,7 @@ pub(super) fn ways(world: &World, archetype: &Archetype, depth: u32, out: &mut E
         )?,
         spawn,
         agent_tools,
+        defaults: defaults.clone(),
         ..Ways::default()
     };
     if let Some(dynamic) = &archetype.dynamic {

@@ -141,8 +141,10 @@ fn shorten(text: &str) -> String {
 #[derive(Debug, Default)]
 pub struct Validators {
     /// By address; the schema is held, so that no other one can take its address.
-    known: Mutex<HashMap<usize, (Arc<Value>, Result<Arc<Validator>, BadSchema>)>>,
+    known: Mutex<Known>,
 }
+
+type Known = HashMap<usize, (Arc<Value>, Result<Arc<Validator>, BadSchema>)>;
 
 impl Validators {
     /// The validator of a schema.
@@ -159,7 +161,7 @@ impl Validators {
         made
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<usize, (Arc<Value>, Result<Arc<Validator>, BadSchema>)>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

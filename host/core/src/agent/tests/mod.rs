@@ -17,7 +17,7 @@ use super::{Action, Agent, Input, Start, step, ways as declared};
 use crate::event::EventKind;
 use crate::grant::Holdings;
 use crate::id::{ArchetypeName, SessionId, ToolRef};
-use crate::manifest::archetype::{AgentConfig, Archetype, Dynamic, Generation, SpawnConfig, Summary};
+use crate::manifest::archetype::{Archetype, Dynamic, Generation, Summary};
 use crate::message::{Answer, Arguments, Assistant, Finish, Message, Request, ToolCall, Usage, to_text};
 use crate::port::{ModelError, ModelErrorKind};
 use crate::report::{Report, Status};
@@ -77,21 +77,7 @@ pub(super) fn spec(edit: impl FnOnce(&mut AgentSpec)) -> Arc<AgentSpec> {
 }
 
 pub(super) fn archetype(name: &str, edit: impl FnOnce(&mut Archetype)) -> Arc<Archetype> {
-    let mut archetype = Archetype {
-        name: ArchetypeName::new(name).unwrap(),
-        version: "1".into(),
-        description: format!("Does {name}."),
-        instruction: "You…".into(),
-        origin: "test".into(),
-        tools: None,
-        agents: None,
-        agent_tools: None,
-        config: AgentConfig::default(),
-        dynamic: None,
-        spawn: SpawnConfig::default(),
-        input_schema: None,
-        report_schema: None,
-    };
+    let mut archetype = Archetype::new(ArchetypeName::new(name).unwrap(), format!("Does {name}."), "You…");
     edit(&mut archetype);
     Arc::new(archetype)
 }

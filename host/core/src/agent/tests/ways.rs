@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::agent::ways::{FALLBACK_INSTRUCTION, declarations};
-use crate::manifest::archetype::{GrantRequest, GrantTable, ToolGrant};
+use crate::manifest::archetype::{Disallowed, GrantRequest, GrantTable, ToolGrant};
 
 fn grant(plugin: &str, allow: Option<&[&str]>) -> ToolGrant {
     ToolGrant {
@@ -36,7 +36,7 @@ fn b30_b31_b32_the_catalogue_is_an_enum_and_a_deterministic_text_with_tools() {
     let ways = Ways {
         spawn: vec![
             archetype("explore", |one| {
-                one.tools = Some(vec![grant("files", Some(&["read", "glob"])), grant("web", None)])
+                one.tools = Some(vec![grant("files", Some(&["read", "glob"])), grant("web", None)]);
             }),
             archetype("default", |_| {}),
             archetype("thinker", |one| one.tools = Some(Vec::new())),
@@ -58,6 +58,16 @@ fn b30_b31_b32_the_catalogue_is_an_enum_and_a_deterministic_text_with_tools() {
         assert!(text.contains(line), "{text}");
     }
     assert_eq!(*text, declarations(&ways, &[])[0].description);
+    let refusing = |tools: Option<Vec<ToolGrant>>| Ways {
+        spawn: vec![archetype("careful", |one| {
+            one.tools = tools;
+            one.disallow = vec![Disallowed::Tool("files.write".parse().unwrap())];
+        })],
+        ..Ways::default()
+    };
+    let text = |ways: &Ways| declarations(ways, &[])[0].description.clone();
+    assert!(text(&refusing(None)).contains("(tools: all of yours but files.write)"));
+    assert!(text(&refusing(Some(vec![grant("files", Some(&["read", "write"]))]))).contains("(tools: files.read)"));
 }
 
 #[test]
@@ -84,6 +94,16 @@ fn b33_guidance_differs_with_and_without_parent_history() {
     assert!(
         mixed.contains("Unless marked below")
             && mixed.contains("a0: Does a0. (tools: all of yours; sees the conversation)")
+    );
+    let mut inherits = Ways {
+        spawn: vec![archetype("a", |_| {})],
+        ..Ways::default()
+    };
+    inherits.defaults.include_parent_history = Some(true);
+    assert!(
+        declarations(&inherits, &[])[0]
+            .description
+            .contains("It sees the conversation so far")
     );
     let described = |sees: bool| {
         let mut dynamic = Dynamic::default();
@@ -302,7 +322,7 @@ fn a_richer_input_is_checked_against_its_schema() {
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
     let spec = parent(|spec| {
         spec.ways.agent_tools = vec![archetype("agent-sum", |one| {
-            one.input_schema = Some(Arc::new(schema.clone()))
+            one.input_schema = Some(Arc::new(schema.clone()));
         })];
     });
     assert_eq!(*spec.declarations[3].input_schema, schema);
