@@ -118,6 +118,7 @@ pub struct ToolGrant {
 }
 
 /// What an archetype grants a plugin, before policy.
+#[allow(clippy::large_enum_variant)] // A host holds a few dozen, and a box would be in every reader's way.
 #[derive(Clone, PartialEq, Debug)]
 pub enum GrantRequest {
     /// What the plugin needs, as wide as policy (`grant = "policy"`, Markdown archetypes, `main`).

@@ -73,7 +73,7 @@ impl Markdown {
             match meaning(name, known) {
                 Ok(Meaning::Tools(tools)) => found.extend(tools),
                 Ok(Meaning::Nothing(why)) => {
-                    warnings.push(warning(name, &format!("`{}` is left out: {why}", name.text)))
+                    warnings.push(warning(name, &format!("`{}` is left out: {why}", name.text)));
                 }
                 Err(error) => errors.push(error),
             }

@@ -6,7 +6,7 @@ use super::{ModelConfig, Prices};
 use crate::manifest::archetype::grant::{header, is_variable};
 use crate::manifest::archetype::settings::generation;
 use crate::manifest::error::ManifestError;
-use crate::manifest::read::Field;
+use crate::manifest::read::{Field, Table};
 
 /// The wire formats.
 pub const PROVIDERS: [&str; 5] = ["openai", "openai-responses", "anthropic", "gemini", "script"];
@@ -25,7 +25,7 @@ const CREDENTIALS: [&str; 8] = [
 
 pub(super) fn models(field: &Field<'_>) -> BTreeMap<String, ModelConfig> {
     let mut models = BTreeMap::new();
-    for (name, field) in field.table().iter().flat_map(|table| table.fields()) {
+    for (name, field) in field.table().iter().flat_map(Table::fields) {
         let sound = (1..=64).contains(&name.len())
             && name != "inherit"
             && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./".contains(&b));
@@ -129,7 +129,7 @@ pub(super) fn url(field: &Field<'_>) -> Option<String> {
 
 fn headers(field: &Field<'_>) -> BTreeMap<String, String> {
     let mut headers = BTreeMap::new();
-    for (name, field) in field.table().iter().flat_map(|table| table.fields()) {
+    for (name, field) in field.table().iter().flat_map(Table::fields) {
         if CREDENTIALS.iter().any(|known| known.eq_ignore_ascii_case(name)) {
             refuse_key(
                 &field,

@@ -148,7 +148,7 @@ fn every_key_is_read() {
         .as_ref()
         .unwrap()
         .iter()
-        .map(|tool| tool.as_str())
+        .map(crate::id::ToolName::as_str)
         .collect();
     assert_eq!(allow, ["read", "glob", "grep"]);
     assert!(tools[0].digest.is_some());
