@@ -161,16 +161,17 @@ pub(crate) fn parse_yaml(source: &Source, range: Range<usize>) -> Result<Node, M
             let span = error.location().map_or(0..0, |location| yaml::span(location, text));
             let span = range.start + span.start..range.start + span.end;
             let message = error.without_snippet().to_string();
+            // The place is said already, and the library's own settings mean nothing to an author.
+            let message = message.split(" at line ").next().unwrap_or_default();
             let message = message
-                .split(" at line ")
+                .split(", set ")
                 .next()
                 .unwrap_or_default()
                 .trim()
                 .replace('\n', ": ");
-            Err(ManifestError::at(
-                source.place(span),
-                format!("the front matter is not valid YAML: {message}"),
-            ))
+            let message = format!("the front matter is not valid YAML: {message}");
+            let hint = "a text that holds `: ` or starts with a sign stands in quotes; each key stands once";
+            Err(ManifestError::at(source.place(span), message).with_hint(hint))
         }
     }
 }
