@@ -42,6 +42,8 @@
 mod contract;
 mod filter;
 mod host;
+#[cfg(test)]
+mod tests;
 mod tool;
 
 pub use contract::{Blob, Content, Hints, Output, ToolError};
