@@ -54,7 +54,10 @@ pub(crate) fn list(place: &Place, args: &List) -> Result<Output, ToolError> {
         let path = start.path.join(name);
         let name = name.to_string_lossy();
         if kind.is_symlink() {
-            let leads = fs::read_link(&path).map_or_else(|_| "?".to_owned(), |to| to.to_string_lossy().into_owned());
+            let leads = fs::read_link(&path).map_or_else(
+                |_| "(outside what is granted)".to_owned(),
+                |to| to.to_string_lossy().into_owned(),
+            );
             out += &format!("{name} -> {leads}\n");
         } else if kind.is_file() {
             let size =

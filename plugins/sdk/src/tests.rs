@@ -17,6 +17,9 @@ struct Arguments {
     times: u32,
     #[serde(default)]
     way: Option<Way>,
+    #[serde(default)]
+    #[allow(dead_code)] // Of interest is only its schema.
+    most: Option<u32>,
 }
 
 #[derive(Clone, Copy, Deserialize, Serialize, JsonSchema)]
@@ -67,7 +70,15 @@ fn a_schema_is_in_one_piece_and_says_only_what_a_model_needs() {
         .or_insert(json!(u32::MAX));
     assert_eq!(bare, times);
     let text = schema.to_string();
-    for absent in ["$ref", "$schema", "$defs", "title", "Not for the model", "format"] {
+    for absent in [
+        "$ref",
+        "$schema",
+        "$defs",
+        "title",
+        "Not for the model",
+        "format",
+        "default",
+    ] {
         assert!(!text.contains(absent), "{absent} in {text}");
     }
 }

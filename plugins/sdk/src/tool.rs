@@ -150,6 +150,10 @@ fn tidy(schema: &mut Value) {
             if keys.get("type").is_some() && keys.get("format").is_some_and(unknown) {
                 keys.remove("format");
             }
+            // What an absent argument means is for its description to say; `null` says nothing.
+            if keys.get("type").is_some() && keys.get("default").is_some_and(Value::is_null) {
+                keys.remove("default");
+            }
             keys.values_mut().for_each(tidy);
         }
         Value::Array(items) => items.iter_mut().for_each(tidy),
