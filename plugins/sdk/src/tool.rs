@@ -9,6 +9,9 @@ use serde_json::Value;
 use crate::contract::orchestrator::fief::plugin::types;
 use crate::{Hints, Output, ToolError};
 
+/// From arguments, still JSON, to a result.
+type Run = dyn Fn(&str) -> Result<Output, ToolError>;
+
 /// One tool of a plugin.
 pub struct Tool {
     name: &'static str,
@@ -18,7 +21,7 @@ pub struct Tool {
     input: fn() -> Value,
     output: Option<fn() -> Value>,
     hints: Hints,
-    run: Box<dyn Fn(&str) -> Result<Output, ToolError>>,
+    run: Box<Run>,
 }
 
 impl Tool {
