@@ -501,3 +501,6 @@ impl fmt::Display for Span {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

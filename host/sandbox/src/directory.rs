@@ -473,3 +473,6 @@ impl Index {
         store::write_private(path, &[LAYOUT.as_bytes(), b"\n", &entries])
     }
 }
+
+#[cfg(test)]
+mod tests;

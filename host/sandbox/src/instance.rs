@@ -14,6 +14,7 @@ use crate::host::fs::Files;
 use crate::host::http::Egress;
 use crate::host::log::Words;
 use crate::limits::Limiter;
+use crate::redact::RedactingSink;
 use crate::rights::Rights;
 
 /// The state of one call.
@@ -35,6 +36,8 @@ impl Guest {
     /// A fresh one, holding what `rights` say and nothing else.
     pub(crate) fn new(rights: &Rights, context: CallContext) -> Self {
         let CallContext { sink, toolbox, person } = context;
+        // Whatever a guest or the host says of this call, no secret is in it.
+        let sink = RedactingSink::wrap(sink, rights.vault.redactor());
         let limits = &rights.grant.limits;
         let audit = Arc::new(Audit::new(Arc::clone(&sink)));
         let words = Words::new(sink, limits.log);

@@ -20,6 +20,8 @@ mod rights;
 mod sandbox;
 pub mod secret;
 mod store;
+#[cfg(test)]
+mod testing;
 mod tools;
 mod wasi;
 

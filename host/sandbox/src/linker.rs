@@ -342,3 +342,6 @@ struct HasTable;
 impl wasmtime::component::HasData for HasTable {
     type Data<'a> = &'a mut wasmtime::component::ResourceTable;
 }
+
+#[cfg(test)]
+mod tests;

@@ -261,6 +261,12 @@ impl Sandbox {
 }
 
 impl Shared {
+    #[cfg(test)]
+    pub(crate) fn components_loaded(&self) -> usize {
+        let components = self.components.lock().unwrap_or_else(PoisonError::into_inner);
+        components.values().filter(|cell| cell.initialized()).count()
+    }
+
     fn entry(&self, plugin: &PluginInfo, component: &Component, grant: &Grant) -> Result<Entry, LinkError> {
         let pre = linker::link(self.runtime.engine(), &plugin.name, component, Purpose::Calls(grant))?;
         let rights = Rights::new(grant, &*self.secrets, Arc::clone(&self.network));

@@ -278,3 +278,6 @@ pub(crate) fn write_private(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
     file.persist(path).map_err(|error| error.error)?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -21,6 +21,13 @@ const LAST_WORDS: usize = 4_096;
 /// What a stream takes at once, in bytes: what a pipe takes.
 const CAPACITY: usize = 64 << 10;
 
+/// The longest line that is waited for, in bytes.
+const LINE: usize = 4_096;
+/// Which of a guest's streams is standard error.
+const ERRORS: usize = 1;
+/// The levels of lines on standard output and on standard error.
+const LEVELS: [&str; 2] = ["debug", "info"];
+
 /// All that one call says, bounded.
 #[derive(Clone)]
 pub(crate) struct Words(Arc<Mutex<State>>);
@@ -33,6 +40,8 @@ struct State {
     full: bool,
     /// The end of standard error.
     last: VecDeque<u8>,
+    /// Lines of standard output and of standard error that have not ended.
+    open: [Vec<u8>; 2],
 }
 
 impl Words {
@@ -43,6 +52,7 @@ impl Words {
             limit,
             full: false,
             last: VecDeque::new(),
+            open: [Vec::new(), Vec::new()],
         })))
     }
 
@@ -53,12 +63,13 @@ impl Words {
         String::from_utf8_lossy(&[one, two].concat()).trim_end().to_owned()
     }
 
-    fn say(&self, size: usize, note: impl FnOnce() -> CallNote) {
+    /// Passes a message on, as long as there is room.
+    fn say(&self, message: &str, note: impl FnOnce(String) -> CallNote) {
         let mut state = self.state();
-        if state.take(size) {
-            let (sink, note) = (Arc::clone(&state.sink), note());
+        if state.take(message.len()) {
+            let sink = Arc::clone(&state.sink);
             drop(state);
-            sink.note(note);
+            sink.note(note(message.to_owned()));
         }
     }
 
@@ -87,6 +98,21 @@ impl State {
     }
 }
 
+impl Drop for State {
+    /// Tells what the last line without an end holds.
+    fn drop(&mut self) {
+        for (which, open) in std::mem::take(&mut self.open).into_iter().enumerate() {
+            let message = String::from_utf8_lossy(&open);
+            if !open.is_empty() && self.take(message.len()) {
+                self.sink.note(CallNote::Log {
+                    level: LEVELS[which],
+                    message: message.into_owned(),
+                });
+            }
+        }
+    }
+}
+
 impl call::Host for Guest {
     fn log(&mut self, level: call::Level, message: String) -> wasmtime::Result<()> {
         let level = match level {
@@ -96,13 +122,13 @@ impl call::Host for Guest {
             call::Level::Warn => "warn",
             call::Level::Error => "error",
         };
-        self.words.say(message.len(), || CallNote::Log { level, message });
+        self.words.say(&message, |message| CallNote::Log { level, message });
         Ok(())
     }
 
     fn progress(&mut self, done: Option<u64>, total: Option<u64>, message: String) -> wasmtime::Result<()> {
         self.words
-            .say(message.len(), || CallNote::Progress { message, done, total });
+            .say(&message, |message| CallNote::Progress { message, done, total });
         Ok(())
     }
 }
@@ -111,37 +137,54 @@ impl call::Host for Guest {
 #[derive(Clone)]
 pub(crate) struct Stream {
     words: Words,
-    error: bool,
+    /// 0 for output, 1 for errors.
+    which: usize,
 }
 
 impl Stream {
     pub(crate) fn output(words: &Words) -> Self {
         Self {
             words: words.clone(),
-            error: false,
+            which: 0,
         }
     }
 
     pub(crate) fn error(words: &Words) -> Self {
         Self {
             words: words.clone(),
-            error: true,
+            which: 1,
         }
     }
 
     fn take(&self, bytes: &[u8]) {
-        if self.error {
+        let mut state = self.words.state();
+        if self.which == ERRORS {
             // The last words are kept whatever was said before: they are what explains a crash.
-            let mut state = self.words.state();
             let kept = &bytes[bytes.len().saturating_sub(LAST_WORDS)..];
             let excess = (state.last.len() + kept.len()).saturating_sub(LAST_WORDS);
             state.last.drain(..excess);
             state.last.extend(kept);
         }
-        self.words.say(bytes.len(), || CallNote::Log {
-            level: if self.error { "info" } else { "debug" },
-            message: String::from_utf8_lossy(bytes).trim_end().to_owned(),
-        });
+        if state.full {
+            return;
+        }
+        // Guests write a line in pieces; people read it whole.
+        let open = &mut state.open[self.which];
+        open.extend_from_slice(bytes);
+        let end = match open.iter().rposition(|byte| *byte == b'\n') {
+            Some(end) => end + 1,
+            None if open.len() > LINE => open.len(),
+            None => return,
+        };
+        let ended: Vec<u8> = open.drain(..end).collect();
+        drop(state);
+        for line in ended.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            let level = LEVELS[self.which];
+            self.words.say(&String::from_utf8_lossy(line), |message| CallNote::Log {
+                level,
+                message,
+            });
+        }
     }
 }
 

@@ -25,6 +25,8 @@ use crate::audit::Audit;
 use crate::instance::Guest;
 
 mod descriptor;
+#[cfg(test)]
+mod tests;
 mod walk;
 
 /// Threads that all guests together may keep busy with the file system: a mount that does not answer must not take
@@ -157,11 +159,7 @@ impl FilesView<'_> {
         Ok(Target {
             dir: dir.clone(),
             root: opened.root,
-            shown: if opened.path.ends_with('/') {
-                format!("{}{path}", opened.path)
-            } else {
-                format!("{}/{path}", opened.path)
-            },
+            shown: shown(&opened.path, &path),
             path,
         })
     }
@@ -230,11 +228,19 @@ impl FilesView<'_> {
             let opened = self.opened(fd).map_err(FsError::trap)?;
             let (shown, why) = match path {
                 "" => (opened.path.clone(), READ_ONLY),
-                path => (format!("{}/{path}", opened.path), OUTSIDE),
+                path => (shown(&opened.path, path), OUTSIDE),
             };
             self.files.audit.refused(CapabilityKind::File, &shown, why);
         }
         result
+    }
+}
+
+/// A path beneath a directory, as the guest would write it.
+fn shown(directory: &str, path: &str) -> String {
+    match path {
+        "." => directory.into(),
+        path => format!("{}/{path}", directory.trim_end_matches('/')),
     }
 }
 
