@@ -114,17 +114,16 @@ impl Agent {
 
     /// The arguments, if the call may run.
     fn check(&self, target: &Target, call: &ToolCall) -> Result<Value, Box<Outcome>> {
-        if *target == Target::Nothing {
-            return Err(Box::new(self.denied(&call.name)));
-        }
         let bad = |why: String| Box::new(Outcome::refused(OutcomeKind::ToolError, format!("not run: {why}")));
         let arguments = match &call.arguments {
+            // What cannot be read may lack even its name, so that this is said before the name is looked at.
             Arguments::Malformed { raw, why } => {
                 return Err(bad(format!(
-                    "the arguments are not one JSON object: {why}\nthey were: {}",
+                    "the call cannot be read: {why}\nit was: {}",
                     crate::report::cut(raw, MAX_QUOTED)
                 )));
             }
+            Arguments::Object(_) if *target == Target::Nothing => return Err(Box::new(self.denied(&call.name))),
             Arguments::Object(map) => Value::Object(map.clone()),
         };
         if let Some((_, tool)) = self.spec.tools.get(&call.name) {

@@ -108,7 +108,7 @@ fn b100_malformed_arguments_are_quoted_never_executed_and_never_sent_back() {
     run.check([(
         calls(vec![call("a", "files.read", json!("{\"path\": \"a\"")), read("b")]),
         &[
-            "result a tool-error: not run: the arguments are not one JSON object: expected `}`\nthey were: {\"path\": \"a\"",
+            "result a tool-error: not run: the call cannot be read: expected `}`\nit was: {\"path\": \"a\"",
             "call b files.read {\"path\":\"a\"}",
         ],
     )]);

@@ -2,6 +2,7 @@
 //! LM Studio. Where they differ from each other, what is written is what all accept, and what is read is what any sends.
 
 mod read;
+mod think;
 mod write;
 
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -4,6 +4,7 @@ use fief_core::message::{Finish, Reasoning, Usage};
 use serde_json::{Map, Value, json};
 
 use super::super::{Progress, Reader};
+use super::think::Thinking;
 use crate::draft::{Draft, DraftCall};
 use crate::fault::{Cause, Fault, error_object, shorten};
 use crate::sse::SseEvent;
@@ -23,6 +24,7 @@ struct Gathered {
     /// The index that the server gave each call, beside it.
     slots: Vec<Option<u64>>,
     thoughts: Thoughts,
+    thinking: Thinking,
 }
 
 /// Thoughts by the field in which they came, which is the one in which they go back.
@@ -170,8 +172,9 @@ impl Gathered {
     }
 
     fn text(&mut self, text: &str, shown: &mut String) {
-        self.draft.text.push_str(text);
-        shown.push_str(text);
+        let before = self.draft.text.len();
+        self.thinking.push(text, &mut self.draft.text, &mut self.thoughts.text);
+        shown.push_str(&self.draft.text[before..]);
     }
 
     /// Content as a list of parts: text, and with Mistral thoughts.
@@ -250,6 +253,7 @@ impl Gathered {
     }
 
     fn into_draft(mut self) -> Draft {
+        self.thinking.finish(&mut self.draft.text, &mut self.thoughts.text);
         let thoughts = self.thoughts;
         let mut fields = Map::new();
         if !thoughts.details.is_empty() {

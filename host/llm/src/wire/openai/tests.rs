@@ -195,6 +195,8 @@ fn odd_chunks_are_read() {
             "a", Finish::Stop, Progress::Whole),
         ("parts", vec![delta(json!({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]},
             {"type": "text", "text": "a"}, "b"]})), end("stop")], "ab", Finish::Stop, Progress::Whole),
+        ("thoughts in the text", vec![delta(json!({"content": "<think>h"})), delta(json!({"content": "m</think>\n\na"})),
+            end("stop")], "a", Finish::Stop, Progress::Whole),
         ("a refusal", vec![delta(json!({"refusal": "I will"})), delta(json!({"refusal": " not"})), end("stop")],
             "I will not", Finish::Filter, Progress::Whole),
         ("length", vec![delta(json!({"content": "a"})), end("length")], "a", Finish::Length, Progress::Whole),
