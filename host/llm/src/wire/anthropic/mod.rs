@@ -30,13 +30,14 @@ const OUTPUT: u64 = 16_000;
 /// The format, and what the server has said of its limits.
 #[derive(Debug)]
 pub(crate) struct Messages {
-    output: AtomicU64,
+    /// The most output tokens that the server has said it allows.
+    most: AtomicU64,
 }
 
 impl Default for Messages {
     fn default() -> Self {
         Self {
-            output: AtomicU64::new(OUTPUT),
+            most: AtomicU64::new(u64::MAX),
         }
     }
 }
@@ -65,7 +66,8 @@ impl Format for Messages {
     }
 
     fn body(&self, question: &Question<'_>) -> Value {
-        write::body(question, self.output.load(Ordering::Relaxed))
+        let limit = question.generation.max_output_tokens.unwrap_or(OUTPUT);
+        write::body(question, limit.min(self.most.load(Ordering::Relaxed)))
     }
 
     fn reader(&self) -> Box<dyn Reader> {
@@ -84,7 +86,7 @@ impl Format for Messages {
         }
         let digits = after.find(|c: char| !c.is_ascii_digit()).unwrap_or(after.len());
         match after[..digits].parse() {
-            Ok(limit) if limit > 0 => self.output.fetch_min(limit, Ordering::Relaxed) > limit,
+            Ok(limit) if limit > 0 => self.most.fetch_min(limit, Ordering::Relaxed) > limit,
             _ => false,
         }
     }

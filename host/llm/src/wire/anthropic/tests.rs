@@ -211,4 +211,12 @@ async fn the_output_limit_of_a_small_model_is_learnt() {
     assert_eq!(asked.outcome.unwrap().message.text, "ok");
     let limits: Vec<Value> = fake.received().iter().map(|request| request.body["max_tokens"].clone()).collect();
     assert_eq!(limits, [16_000, 4096]);
+    // What a person configures is sent, however large.
+    let generation = Generation {
+        max_output_tokens: Some(64_000),
+        ..Generation::default()
+    };
+    let request = fake::request();
+    let question = Question { model: "m", request: &request, generation, stream: true };
+    assert_eq!(Messages::default().body(&question)["max_tokens"], 64_000);
 }

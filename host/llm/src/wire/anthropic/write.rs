@@ -11,7 +11,7 @@ use super::super::Question;
 use crate::names::wire_id;
 use crate::schema::{self, Dialect};
 
-/// The body. `output` is the output limit where the question has none.
+/// The body, with the output limit, which the format demands.
 pub(super) fn body(question: &Question<'_>, output: u64) -> Value {
     let request = question.request;
     let generation = &question.generation;
@@ -20,7 +20,7 @@ pub(super) fn body(question: &Question<'_>, output: u64) -> Value {
         body.insert(key.to_owned(), value);
     };
     put("model", question.model.into());
-    put("max_tokens", generation.max_output_tokens.map_or(output, |limit| limit.min(output)).into());
+    put("max_tokens", output.into());
     if !request.system.is_empty() {
         // The prefix up to a mark is cached: tools and system prompt are the same on every turn.
         put("system", json!([{"type": "text", "text": &*request.system, "cache_control": {"type": "ephemeral"}}]));
