@@ -1,0 +1,86 @@
+//! `fief call`: one call, no model.
+
+use std::io::Read as _;
+use std::time::Instant;
+
+use fief::core::tool::OutcomeKind;
+use serde_json::{Value, json};
+use tokio::sync::mpsc::unbounded_channel;
+
+use super::host;
+use crate::args::Call;
+use crate::exit::{Exit, Fault};
+use crate::person;
+use crate::render::{self, Mode, View};
+
+pub(crate) async fn call(args: Call) -> Result<Exit, Fault> {
+    let arguments = arguments(&args.arguments)?;
+    let host = host(&args.places, &args.allow, None).await?;
+    let (sender, mut events) = unbounded_channel();
+    let (asks, mut questions) = person::questions();
+    let mut view = View::new(if args.json { Mode::Quiet } else { Mode::People });
+    let started = Instant::now();
+    let running = host.call(&args.tool, arguments, sender, asks);
+    tokio::pin!(running);
+    let outcome = loop {
+        tokio::select! {
+            outcome = &mut running => break outcome?,
+            Some(event) = events.recv() => view.event(&event),
+            Some(question) = questions.recv() => {
+                view.pause();
+                person::answer(question).await;
+            }
+            _ = tokio::signal::ctrl_c() => return Ok(Exit::Interrupted),
+        }
+    };
+    while let Ok(event) = events.try_recv() {
+        view.event(&event);
+    }
+    view.pause();
+    let text = outcome.text();
+    if args.json {
+        let result = json!({
+            "outcome": outcome.kind,
+            "content": text,
+            "structured": outcome.structured,
+            "error": outcome.detail,
+            "ms": u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+        });
+        render::data(&result.to_string());
+    } else if outcome.kind == OutcomeKind::Ok {
+        render::data(&text);
+    }
+    let exit = match outcome.kind {
+        OutcomeKind::Ok => return Ok(Exit::Done),
+        OutcomeKind::Denied => Exit::Refused,
+        OutcomeKind::Cancelled => Exit::Interrupted,
+        OutcomeKind::ToolError | OutcomeKind::Limit | OutcomeKind::Trap => Exit::Failed,
+    };
+    if args.json {
+        Ok(exit)
+    } else {
+        Err(Fault::new(exit, text))
+    }
+}
+
+fn arguments(text: &str) -> Result<Value, Fault> {
+    let mut read = String::new();
+    let text = if text == "-" {
+        std::io::stdin()
+            .read_to_string(&mut read)
+            .map_err(|error| Fault::usage(format!("standard input cannot be read: {error}")))?;
+        read.as_str()
+    } else {
+        text
+    };
+    match serde_json::from_str(text) {
+        Ok(arguments @ Value::Object(_)) => Ok(arguments),
+        Ok(_) => {
+            Err(Fault::usage("the arguments must be one JSON object").hint("such as `'{\"path\": \"README.md\"}'`"))
+        }
+        Err(error) => {
+            let message = format!("the arguments are not JSON: {error}");
+            Err(Fault::usage(message).hint("such as `'{\"path\": \"README.md\"}'`, in single quotes for the shell"))
+        }
+    }
+}

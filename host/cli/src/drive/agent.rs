@@ -1,0 +1,391 @@
+//! One agent: its machine, and what it waits for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fief_core::agent::instruction::{self, Variables};
+use fief_core::agent::spec::AgentSpec;
+use fief_core::agent::state::closing_time;
+use fief_core::agent::{Action, Agent, Input, Start, step};
+use fief_core::event::EventKind;
+use fief_core::message::{Message, Request};
+use fief_core::port::{BoxStream, Filter, Model, ModelError, ModelErrorKind, ModelEvent, Tools};
+use fief_core::report::Report;
+use fief_core::tool::{Invocation, Outcome};
+use futures::StreamExt as _;
+use serde_json::json;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::call::{Call, unpanicked};
+use super::child::Spawned;
+use super::slot::Slot;
+use super::stream::Emitter;
+use super::{Run, Supplied};
+use crate::clock;
+
+/// How long a cancelled agent waits for what its children cost, before it ends without.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// What one agent's calls and children need. Shared by them all.
+pub struct Body {
+    pub(crate) run: Arc<Run>,
+    pub(crate) spec: Arc<AgentSpec>,
+    pub(crate) emitter: Emitter,
+    pub(crate) supplied: Supplied,
+    pub(crate) tools: Arc<dyn Tools>,
+    /// Its filters, in order, each with its name.
+    pub(crate) filters: Vec<(String, Arc<dyn Filter>)>,
+    pub(crate) slot: Slot,
+}
+
+impl std::fmt::Debug for Body {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Body")
+            .field("session", &self.emitter.source().session)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Body {
+    /// What an agent under `spec` runs on, nothing of it started.
+    ///
+    /// # Errors
+    /// Why a model, its tools or a filter cannot be had.
+    pub(crate) async fn new(run: Arc<Run>, spec: AgentSpec, emitter: Emitter, slot: Slot) -> Result<Arc<Self>, String> {
+        let supplied = run.supply.model(&spec.model)?;
+        let tools = run.supply.tools(spec.holdings.clone()).await?;
+        let mut filters = Vec::with_capacity(spec.filters.len());
+        for (plugin, holding) in &spec.filters {
+            filters.push((
+                plugin.to_string(),
+                run.supply.filter(plugin.clone(), holding.clone()).await?,
+            ));
+        }
+        Ok(Arc::new(Self {
+            run,
+            spec: Arc::new(spec),
+            emitter,
+            supplied,
+            tools,
+            filters,
+            slot,
+        }))
+    }
+
+    /// What one call without a model runs on.
+    ///
+    /// # Errors
+    /// Why its tools cannot be had.
+    pub(crate) async fn with_tools(run: Arc<Run>, spec: AgentSpec, emitter: Emitter) -> Result<Arc<Self>, String> {
+        let tools = run.supply.tools(spec.holdings.clone()).await?;
+        let supplied = Supplied {
+            model: Arc::new(NoModel),
+            context: None,
+            prices: None,
+        };
+        let spec = Arc::new(spec);
+        Ok(Arc::new(Self {
+            run,
+            spec,
+            emitter,
+            supplied,
+            tools,
+            filters: Vec::new(),
+            slot: Slot::default(),
+        }))
+    }
+
+    /// One call, its arguments valid, to its one outcome.
+    pub(crate) async fn call(self: Arc<Self>, invocation: Invocation) -> Outcome {
+        unpanicked(Call::of_model(self, invocation).outcome()).await
+    }
+
+    /// The system prompt: by Rust code where an embedder gave some, else from the template.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub(crate) async fn system(&self, parent_task: &str, made_up: bool) -> Result<String, String> {
+        let variables = Variables {
+            date: clock::now()[..10].to_owned(),
+            working_directory: "/work".into(),
+            parent_task: parent_task.to_owned(),
+            archetype: self.spec.label.clone(),
+            session: self.emitter.source().session.to_string(),
+        };
+        // One that a model made up is nobody's archetype, whatever it is called.
+        let written = self.run.instructions.get(&self.spec.label.to_ascii_lowercase());
+        if let Some(instruct) = written.filter(|_| !made_up) {
+            return instruct(variables).await;
+        }
+        instruction::render(&self.spec.instruction, &variables).map_err(|error| error.to_string())
+    }
+}
+
+/// A machine with its body. Between tasks it rests, and its history stays.
+#[derive(Debug)]
+pub struct Course {
+    body: Arc<Body>,
+    /// Taken for the time of a step.
+    agent: Option<Agent>,
+    /// Its request, and its calls.
+    work: JoinSet<Input>,
+    children: JoinSet<Input>,
+    /// Cancels its children, and nothing else.
+    children_token: CancellationToken,
+    token: CancellationToken,
+    told: u8,
+    told_at: Instant,
+    deadlines: Vec<Instant>,
+}
+
+impl Course {
+    /// An agent at rest, before its first task.
+    pub(crate) fn new(body: Arc<Body>) -> Self {
+        Self {
+            body,
+            agent: None,
+            work: JoinSet::new(),
+            children: JoinSet::new(),
+            children_token: CancellationToken::new(),
+            token: CancellationToken::new(),
+            told: 0,
+            told_at: Instant::now(),
+            deadlines: Vec::new(),
+        }
+    }
+
+    pub(crate) fn body(&self) -> &Arc<Body> {
+        &self.body
+    }
+
+    /// Runs the first task to its end. `token` cancels it.
+    pub(crate) async fn start(&mut self, mut start: Start, token: CancellationToken) -> Report {
+        start.context = self.body.supplied.context;
+        start.prices = self.body.supplied.prices;
+        start.validators = self.body.run.validators.clone();
+        let stream = self.body.emitter.stream();
+        if let Some(record) = stream.record() {
+            let source = self.body.emitter.source();
+            let tools: Vec<_> = self
+                .body
+                .spec
+                .declarations
+                .iter()
+                .map(
+                    |one| json!({ "name": one.name, "description": one.description, "input_schema": one.input_schema }),
+                )
+                .collect();
+            let head = stream.redact_json(json!({
+                "session": source.session,
+                "parent": source.parent,
+                "depth": source.depth,
+                "archetype": self.body.spec.label,
+                "model": self.body.spec.model,
+                "task": start.task,
+                "system": start.system,
+                "tools": tools,
+            }));
+            stream.check_record(record.session_start(&source.session, head));
+        }
+        let (agent, actions) = Agent::start(self.body.spec.clone(), start);
+        self.agent = Some(agent);
+        self.go(actions, token).await
+    }
+
+    /// Runs a further task, in the same history, to its end.
+    pub(crate) async fn go_on(&mut self, task: String, token: CancellationToken) -> Report {
+        let actions = self.step(Input::NewTask(task));
+        self.go(actions, token).await
+    }
+
+    async fn go(&mut self, mut actions: Vec<Action>, token: CancellationToken) -> Report {
+        self.children_token = token.child_token();
+        self.token = token;
+        self.told = 0;
+        let now = Instant::now();
+        self.deadlines = self
+            .body
+            .spec
+            .bounds
+            .wall
+            .map(|wall| vec![now + wall, now + wall.saturating_sub(closing_time(wall))])
+            .unwrap_or_default();
+        loop {
+            for action in actions {
+                if let Some(report) = self.carry_out(action).await {
+                    return report;
+                }
+            }
+            if self.work.is_empty() && !self.children.is_empty() {
+                self.body.slot.lend();
+            }
+            let input = self.next_input().await;
+            actions = self.step(input);
+        }
+    }
+
+    fn step(&mut self, input: Input) -> Vec<Action> {
+        let Some(agent) = self.agent.take() else {
+            return Vec::new();
+        };
+        let (agent, actions) = step(agent, input);
+        self.agent = Some(agent);
+        actions
+    }
+
+    async fn carry_out(&mut self, action: Action) -> Option<Report> {
+        match action {
+            Action::Ask(request) => {
+                self.work.spawn(ask(self.body.clone(), request));
+            }
+            Action::Call(invocation) => {
+                self.work.spawn(Call::of_model(self.body.clone(), invocation).run());
+            }
+            Action::Spawn {
+                call,
+                tool,
+                arguments,
+                request,
+                allowance,
+                parent_history,
+            } => {
+                let task = self
+                    .agent
+                    .as_ref()
+                    .map(|agent| agent.task().to_owned())
+                    .unwrap_or_default();
+                let spawned = Spawned {
+                    // Numbered here, so that the numbers of one turn's children follow its calls.
+                    number: self.body.run.next_child(),
+                    parent: self.body.clone(),
+                    parent_task: task,
+                    call,
+                    tool,
+                    arguments,
+                    request,
+                    allowance,
+                    parent_history,
+                    token: self.children_token.clone(),
+                };
+                self.children.spawn(spawned.run());
+            }
+            Action::Record(message) => self.record(&message),
+            Action::Emit(kind) => self.body.emitter.emit(kind),
+            Action::StopCalls => {
+                // Waits until they have stopped, so that none of them says anything after its end.
+                self.work.shutdown().await;
+                self.children_token.cancel();
+                self.children_token = self.token.child_token();
+            }
+            Action::Finish(report) => {
+                self.finish(&report).await;
+                return Some(report);
+            }
+        }
+        None
+    }
+
+    fn record(&self, message: &Message) {
+        let stream = self.body.emitter.stream();
+        let Some(record) = stream.record() else { return };
+        let session = &self.body.emitter.source().session;
+        let written = serde_json::to_value(message)
+            .map_err(std::io::Error::from)
+            .and_then(|value| record.message(session, stream.redact_json(value)));
+        stream.check_record(written);
+    }
+
+    /// Nothing outlives its parent: what still runs is dropped, and with it what it runs itself.
+    async fn finish(&mut self, report: &Report) {
+        self.work.shutdown().await;
+        self.children.shutdown().await;
+        let stream = self.body.emitter.stream();
+        let Some(record) = stream.record() else { return };
+        let end = stream.redact_json(json!({
+            "status": report.status,
+            "report": report.text,
+            "usage": report.usage,
+            "own_usage": report.own_usage,
+        }));
+        stream.check_record(record.session_end(&self.body.emitter.source().session, end));
+    }
+
+    async fn next_input(&mut self) -> Input {
+        loop {
+            let deadline = self.deadlines.last().copied();
+            tokio::select! {
+                biased;
+                () = self.token.cancelled(), if self.told == 0 => {
+                    self.told = 1;
+                    self.told_at = Instant::now();
+                    return Input::Cancel;
+                }
+                () = tokio::time::sleep_until(self.told_at + GRACE), if self.told == 1 => {
+                    self.told = 2;
+                    return Input::Cancel;
+                }
+                () = tokio::time::sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
+                    self.deadlines.pop();
+                    return Input::Deadline;
+                }
+                // A task that was stopped ends without an input; a bug that ends one is caught inside it.
+                Some(done) = self.work.join_next(), if !self.work.is_empty() => {
+                    if let Ok(input) = done {
+                        return input;
+                    }
+                }
+                Some(done) = self.children.join_next(), if !self.children.is_empty() => {
+                    if let Ok(input) = done {
+                        return input;
+                    }
+                }
+                else => return Input::Cancel,
+            }
+        }
+    }
+}
+
+/// Asks the model, and lets the watcher see what comes of it.
+async fn ask(body: Arc<Body>, request: Request) -> Input {
+    body.slot.hold().await;
+    let model: Arc<dyn Model> = body.supplied.model.clone();
+    let mut answer = model.ask(request);
+    while let Some(event) = answer.next().await {
+        match event {
+            ModelEvent::Delta(content) => body.emitter.emit(EventKind::ModelDelta { content }),
+            ModelEvent::Retry {
+                attempt,
+                wait_ms,
+                error,
+            } => {
+                body.emitter.emit(EventKind::ModelRetry {
+                    attempt,
+                    wait_ms,
+                    error,
+                });
+            }
+            ModelEvent::Done(answer) => return Input::Answered(answer),
+            ModelEvent::Failed(error) => return Input::ModelFailed(error),
+        }
+    }
+    Input::ModelFailed(ModelError {
+        kind: ModelErrorKind::Unavailable,
+        message: "the model's answer ended before it was whole".into(),
+    })
+}
+
+/// Stands where no model is ever asked.
+struct NoModel;
+
+impl Model for NoModel {
+    fn ask(&self, _: Request) -> BoxStream<'static, ModelEvent> {
+        let message = "no model is configured".into();
+        let failed = ModelEvent::Failed(ModelError {
+            kind: ModelErrorKind::Refused,
+            message,
+        });
+        Box::pin(futures::stream::iter([failed]))
+    }
+}

@@ -1,0 +1,557 @@
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicU32;
+use std::time::{Duration, Instant};
+
+use fief_core::event::{Event, EventKind};
+use fief_core::grant::policy::Policy;
+use fief_core::manifest::archetype::{Agents, Archetype, Dynamic};
+use fief_core::message::{Answer, Arguments, Assistant, Finish, Message, Request, ToolCall, Usage};
+use fief_core::plan;
+use fief_core::port::{BoxStream, CallContext, CallVerdict, ModelEvent, OutcomeVerdict, Subject};
+use fief_core::report::{Report, Status};
+use fief_core::tool::{Invocation, Outcome, OutcomeKind};
+use serde_json::{Value, json};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio_util::sync::CancellationToken;
+
+use super::agent::{Body, Course};
+use super::stream::{Emitter, Source};
+use super::*;
+use crate::NativePlugin;
+
+type Script = Arc<dyn Fn(&Request) -> Vec<ModelEvent> + Send + Sync>;
+type Calls = Arc<dyn Fn(Invocation, CallContext) -> BoxFuture<'static, Outcome> + Send + Sync>;
+
+struct Fake {
+    script: Script,
+    calls: Calls,
+    filter: Option<Arc<dyn Filter>>,
+}
+
+impl Supply for Fake {
+    fn model(&self, _: &str) -> Result<Supplied, String> {
+        Ok(Supplied {
+            model: Arc::new(FakeModel(self.script.clone())),
+            context: None,
+            prices: None,
+        })
+    }
+    fn tools(&self, _: Arc<Holdings>) -> BoxFuture<'_, Result<Arc<dyn Tools>, String>> {
+        let tools: Arc<dyn Tools> = Arc::new(FakeTools(self.calls.clone()));
+        Box::pin(async move { Ok(tools) })
+    }
+    fn filter(&self, _: PluginName, _: Holding) -> BoxFuture<'_, Result<Arc<dyn Filter>, String>> {
+        Box::pin(async move { self.filter.clone().ok_or_else(|| "there is none".to_owned()) })
+    }
+}
+
+struct FakeModel(Script);
+impl Model for FakeModel {
+    fn ask(&self, request: Request) -> BoxStream<'static, ModelEvent> {
+        let script = self.0.clone();
+        Box::pin(
+            futures::stream::once(async move { script(&request) }).flat_map(|events| {
+                // No event at all stands for a model that never answers.
+                if events.is_empty() {
+                    futures::stream::pending().left_stream()
+                } else {
+                    futures::stream::iter(events).right_stream()
+                }
+            }),
+        )
+    }
+}
+use futures::StreamExt as _;
+
+struct FakeTools(Calls);
+impl Tools for FakeTools {
+    fn call(&self, invocation: Invocation, context: CallContext) -> BoxFuture<'static, Outcome> {
+        (self.0)(invocation, context)
+    }
+}
+
+fn says(text: &str) -> Vec<ModelEvent> {
+    answer(text, &[])
+}
+
+fn calls(calls: &[(&str, Value)]) -> Vec<ModelEvent> {
+    answer("", calls)
+}
+
+fn answer(text: &str, calls: &[(&str, Value)]) -> Vec<ModelEvent> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let calls: Vec<ToolCall> = calls
+        .iter()
+        .map(|(name, arguments)| ToolCall {
+            id: format!("c{}", NEXT.fetch_add(1, Ordering::Relaxed)),
+            name: (*name).into(),
+            arguments: Arguments::Object(arguments.as_object().unwrap().clone()),
+        })
+        .collect();
+    let finish = if calls.is_empty() {
+        Finish::Stop
+    } else {
+        Finish::ToolCalls
+    };
+    let message = Assistant {
+        text: text.into(),
+        calls,
+        ..Assistant::default()
+    };
+    let usage = Usage {
+        input_tokens: 10,
+        output_tokens: 1,
+        ..Usage::default()
+    };
+    vec![ModelEvent::Done(Answer { message, finish, usage })]
+}
+
+/// What came since the last answer, as one text.
+fn news(request: &Request) -> String {
+    match request.history.last() {
+        Some(Message::Results { results }) => results
+            .iter()
+            .map(|result| fief_core::message::to_text(&result.content))
+            .collect::<Vec<_>>()
+            .join("\n"),
+        Some(Message::User { content }) => fief_core::message::to_text(content),
+        _ => String::new(),
+    }
+}
+
+struct Scene {
+    script: Script,
+    calls: Calls,
+    filter: Option<Arc<dyn Filter>>,
+    policy: Policy,
+    main: Archetype,
+    others: Vec<Archetype>,
+}
+
+fn echo() -> Calls {
+    Arc::new(|invocation, _| {
+        Box::pin(async move { Outcome::ok(invocation.arguments["text"].as_str().unwrap().to_owned()) })
+    })
+}
+
+fn scene(script: impl Fn(&Request) -> Vec<ModelEvent> + Send + Sync + 'static) -> Scene {
+    let mut main = Archetype::new("main".parse().unwrap(), "The main agent.", "You are main.");
+    main.agents = Some(Agents::All);
+    Scene {
+        script: Arc::new(script),
+        calls: echo(),
+        filter: None,
+        policy: Policy::default(),
+        main,
+        others: vec![Archetype::new("explore".parse().unwrap(), "Explores.", "You explore.")],
+    }
+}
+
+impl Scene {
+    fn start(self) -> (Course, UnboundedReceiver<Event>, fief_core::agent::Start) {
+        let schema = json!({ "type": "object", "properties": { "text": { "type": "string" } }, "required": ["text"] });
+        let mut plugin = NativePlugin::new("echo").unwrap();
+        for tool in ["say", "shout"] {
+            plugin = plugin
+                .tool(tool, "Says it.", schema.clone(), |_| async { Ok(String::new()) })
+                .unwrap();
+        }
+        let info = fief_core::tool::PluginInfo {
+            filter: true,
+            ..plugin.info()
+        };
+        let registered = self.others.iter().map(|one| one.name.clone()).collect();
+        let all = std::iter::once(self.main.clone()).chain(self.others.clone());
+        let world = World {
+            archetypes: all
+                .map(|one| (one.name.key(), Arc::new(one)))
+                .collect::<BTreeMap<_, _>>(),
+            registered,
+            plugins: BTreeMap::from([(info.name.clone(), Arc::new(info))]),
+            policy: self.policy,
+            model: Some("fake".into()),
+            forward_events: true,
+            ..World::default()
+        };
+        let spec = plan::main(&world, &self.main).unwrap().spec;
+        let (sender, events) = tokio::sync::mpsc::unbounded_channel();
+        let stream = EventStream::new(
+            "r".into(),
+            Arc::new(fief_sandbox::redact::Redactor::new([])),
+            None,
+            0,
+            Some(sender),
+        );
+        let supply = Arc::new(Fake {
+            script: self.script,
+            calls: self.calls,
+            filter: self.filter,
+        });
+        let run = Run::new(
+            Arc::new(world),
+            supply,
+            stream.clone(),
+            Asker::new(None),
+            HashMap::new(),
+            0,
+        );
+        let body = futures::executor::block_on(Body::new(
+            run,
+            spec,
+            Emitter::new(stream, Source::default()),
+            Slot::default(),
+        ));
+        let start = fief_core::agent::Start {
+            task: "go".into(),
+            system: "You are main.".into(),
+            ..Default::default()
+        };
+        (Course::new(body.unwrap()), events, start)
+    }
+
+    async fn run(self) -> (Report, Vec<Event>) {
+        let (mut course, mut events, start) = self.start();
+        let report = course.start(start, CancellationToken::new()).await;
+        let seen = std::iter::from_fn(|| events.try_recv().ok()).collect();
+        (report, seen)
+    }
+}
+
+fn spawn(prompt: &str) -> (&'static str, Value) {
+    (
+        "spawn_subagent",
+        json!({ "subagent_type": "explore", "prompt": prompt }),
+    )
+}
+
+fn finished(events: &[Event], session: &str) -> Vec<(String, OutcomeKind, String)> {
+    events
+        .iter()
+        .filter(|event| event.session.as_str() == session)
+        .filter_map(|event| match &event.kind {
+            EventKind::ToolFinished {
+                tool, outcome, content, ..
+            } => Some((tool.clone(), *outcome, content.clone())),
+            _ => None,
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn a_task_a_call_and_an_answer() {
+    let scene = scene(|request| match news(request).as_str() {
+        "go" => calls(&[("echo.say", json!({ "text": "hello" }))]),
+        other => says(&format!("it said {other}")),
+    });
+    let (report, events) = scene.run().await;
+    assert_eq!((report.status, report.text.as_str()), (Status::Done, "it said hello"));
+    assert_eq!(report.usage.input_tokens, 20);
+    assert_eq!(
+        events.iter().map(|event| event.seq).collect::<Vec<_>>(),
+        (1..=events.len() as u64).collect::<Vec<_>>()
+    );
+    assert!(matches!(events.first().unwrap().kind, EventKind::RunStarted { .. }));
+    assert!(matches!(events.last().unwrap().kind, EventKind::RunFinished { .. }));
+}
+
+#[tokio::test]
+async fn a_child_runs_under_its_archetype_and_its_usage_counts() {
+    let scene = scene(|request| match (request.session.as_str(), news(request).as_str()) {
+        ("main", "go") => calls(&[spawn("find it")]),
+        ("explore_1", _) => {
+            assert_eq!(&*request.system, "You explore.");
+            assert!(
+                request.tools.iter().all(|tool| tool.name != "spawn_subagent"),
+                "no way to a child"
+            );
+            says("it is in a.txt")
+        }
+        (_, report) => {
+            assert!(
+                report.contains("it is in a.txt") && report.contains("explore_1"),
+                "{report}"
+            );
+            says("found")
+        }
+    });
+    let (report, events) = scene.run().await;
+    assert_eq!(
+        (report.status, report.usage.input_tokens, report.own_usage.input_tokens),
+        (Status::Done, 30, 20)
+    );
+    let child: Vec<_> = events
+        .iter()
+        .filter(|event| event.session.as_str() == "explore_1")
+        .collect();
+    assert!(matches!(child[0].kind, EventKind::AgentStarted { .. }));
+    assert!(child.iter().all(|event| event.depth == 1 && event.forwarded.is_some()));
+}
+
+#[tokio::test]
+async fn b95_children_of_one_turn_run_at_once_and_results_keep_their_order() {
+    let waiting = Arc::new(tokio::sync::Barrier::new(3));
+    let mut scene = scene(|request| match (request.session.as_str(), news(request)) {
+        ("main", task) if task == "go" => calls(&[spawn("one"), spawn("two"), spawn("three")]),
+        ("main", results) => {
+            let at = |text: &str| results.find(text).unwrap();
+            assert!(
+                at("did one") < at("did two") && at("did two") < at("did three"),
+                "{results}"
+            );
+            says("all done")
+        }
+        (_, task) if task.contains("Give the answer") || !task.starts_with("did") => calls(&[(
+            "echo.say",
+            json!({ "text": format!("did {}", task.split('\n').next().unwrap()) }),
+        )]),
+        (_, said) => says(&said),
+    });
+    scene.calls = Arc::new(move |invocation, _| {
+        let waiting = waiting.clone();
+        Box::pin(async move {
+            waiting.wait().await; // Only if all three are here does any go on.
+            Outcome::ok(invocation.arguments["text"].as_str().unwrap().to_owned())
+        })
+    });
+    let (report, _) = tokio::time::timeout(Duration::from_secs(20), scene.run())
+        .await
+        .expect("they run at once");
+    assert_eq!(report.text, "all done");
+}
+
+#[tokio::test]
+async fn children_that_wait_for_children_give_their_place_up() {
+    let mut scene = scene(|request| match (request.session.as_str(), news(request)) {
+        ("main", task) if task == "go" => calls(&[spawn("deep"), spawn("deep")]),
+        (session, task) if session != "main" && task.starts_with("deep") => calls(&[spawn("leaf")]),
+        _ => says("done"),
+    });
+    scene.policy.parallel_children = 1;
+    scene.policy.max_depth = 2;
+    scene.others[0].agents = Some(Agents::All);
+    let (report, events) = tokio::time::timeout(Duration::from_secs(20), scene.run())
+        .await
+        .expect("no deadlock");
+    assert_eq!(report.status, Status::Done);
+    assert_eq!(report.descendants, 4);
+    let sessions: std::collections::BTreeSet<_> = events.iter().map(|event| event.session.clone()).collect();
+    assert_eq!(sessions.len(), 5, "b97: each session has a name of its own");
+}
+
+#[tokio::test]
+async fn b90_b91_cancellation_reaches_descendants_and_keeps_what_finished() {
+    let mut scene = scene(|request| match (request.session.as_str(), news(request).as_str()) {
+        ("main", "go") => calls(&[spawn("stay")]),
+        ("explore_1", task) if task.starts_with("stay") => calls(&[("echo.say", json!({ "text": "x" }))]),
+        _ => Vec::new(),
+    });
+    let dropped = Arc::new(Mutex::new(false));
+    struct Dropped(Arc<Mutex<bool>>);
+    impl Drop for Dropped {
+        fn drop(&mut self) {
+            *self.0.lock().unwrap() = true;
+        }
+    }
+    let (flag, (started, mut running)) = (dropped.clone(), tokio::sync::mpsc::unbounded_channel());
+    scene.calls = Arc::new(move |_, _| {
+        let guard = Dropped(flag.clone());
+        let started = started.clone();
+        Box::pin(async move {
+            let _guard = guard;
+            started.send(()).unwrap();
+            std::future::pending().await
+        })
+    });
+    let (mut course, mut events, start) = scene.start();
+    let token = CancellationToken::new();
+    let cancel = token.clone();
+    tokio::spawn(async move {
+        running.recv().await;
+        cancel.cancel();
+    });
+    let asked = Instant::now();
+    let report = course.start(start, token).await;
+    assert!(
+        asked.elapsed() < Duration::from_secs(4),
+        "promptly, not at the end of the grace"
+    );
+    assert_eq!(report.status, Status::Cancelled);
+    assert!(*dropped.lock().unwrap(), "the guest is gone");
+    assert_eq!(report.usage.input_tokens, 20, "b96: what the child cost counts");
+    let seen: Vec<Event> = std::iter::from_fn(|| events.try_recv().ok()).collect();
+    let ends: Vec<_> = seen
+        .iter()
+        .filter_map(|event| match &event.kind {
+            EventKind::AgentFinished { status, .. } | EventKind::RunFinished { status, .. } => {
+                Some((event.session.to_string(), *status))
+            }
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        ends,
+        [
+            ("explore_1".to_owned(), Status::Cancelled),
+            ("main".to_owned(), Status::Cancelled)
+        ]
+    );
+    assert_eq!(finished(&seen, "explore_1")[0].1, OutcomeKind::Cancelled);
+}
+
+#[tokio::test]
+async fn b72_a_wall_clock_ends_an_agent_with_a_summary() {
+    let mut scene = scene(|request| {
+        if request.tools.is_empty() {
+            says("so far nothing")
+        } else {
+            calls(&[("echo.say", json!({ "text": "x" }))])
+        }
+    });
+    scene.calls = Arc::new(|_, _| Box::pin(std::future::pending()));
+    scene.main.config.budget.wall = Some(Duration::from_millis(500));
+    let (report, _) = tokio::time::timeout(Duration::from_secs(20), scene.run())
+        .await
+        .expect("it ends");
+    assert_eq!(report.status, Status::Budget);
+    assert!(report.text.contains("so far nothing"), "{}", report.text);
+}
+
+#[tokio::test]
+async fn b79_b87_a_crash_in_one_call_is_that_calls_failure() {
+    let mut scene = scene(|request| match news(request).as_str() {
+        "go" => calls(&[
+            ("echo.say", json!({ "text": "panic" })),
+            ("echo.shout", json!({ "text": "fine" })),
+        ]),
+        results => {
+            assert!(
+                results.contains("the host failed while it ran this call") && results.contains("fine"),
+                "{results}"
+            );
+            says("went on")
+        }
+    });
+    scene.calls = Arc::new(|invocation, _| {
+        Box::pin(async move {
+            assert_ne!(invocation.arguments["text"], "panic", "on purpose");
+            Outcome::ok("fine")
+        })
+    });
+    let (report, events) = scene.run().await;
+    assert_eq!(report.text, "went on");
+    assert_eq!(finished(&events, "main")[0].1, OutcomeKind::Trap);
+}
+
+#[tokio::test]
+async fn a_model_that_stops_in_the_middle_fails_the_agent() {
+    let scene = scene(|_| vec![ModelEvent::Delta("half of".into())]);
+    let (report, _) = scene.run().await;
+    assert_eq!(report.status, Status::Failed);
+    assert!(report.failure.unwrap().message.contains("ended before it was whole"));
+}
+
+struct Watcher;
+impl Filter for Watcher {
+    fn before_call(&self, subject: Subject, _: CallContext) -> BoxFuture<'static, CallVerdict> {
+        Box::pin(async move {
+            match subject.arguments["text"]
+                .as_str()
+                .or(subject.arguments["prompt"].as_str())
+            {
+                Some("refuse") => CallVerdict::Refuse("not today".into()),
+                Some("change") => CallVerdict::Change(json!({ "text": "changed" })),
+                Some("spoil") => CallVerdict::Change(json!({ "text": 1 })),
+                _ => CallVerdict::Pass,
+            }
+        })
+    }
+    fn after_call(&self, _: Subject, outcome: Outcome, _: CallContext) -> BoxFuture<'static, OutcomeVerdict> {
+        Box::pin(async move {
+            match outcome.text().as_str() {
+                "secret" => OutcomeVerdict::Refuse("it is private".into()),
+                "long" => OutcomeVerdict::Change(Outcome::ok("short")),
+                _ => OutcomeVerdict::Pass,
+            }
+        })
+    }
+}
+
+#[tokio::test]
+async fn filters_see_change_and_refuse_calls_and_children() {
+    let mut scene = scene(|request| match news(request).as_str() {
+        "go" => {
+            let say = |text: &str| ("echo.say", json!({ "text": text }));
+            calls(&[
+                say("plain"),
+                say("refuse"),
+                say("change"),
+                say("spoil"),
+                say("secret"),
+                say("long"),
+                spawn("refuse"),
+            ])
+        }
+        _ => says("done"),
+    });
+    scene.filter = Some(Arc::new(Watcher));
+    scene.main.config.filters = Some(vec![fief_core::manifest::archetype::ToolGrant {
+        plugin: "echo".parse().unwrap(),
+        digest: None,
+        allow: None,
+        grant: fief_core::manifest::archetype::GrantRequest::Policy,
+    }]);
+    let (_, events) = scene.run().await;
+    let mut results = finished(&events, "main");
+    results.sort_by(|one, other| one.2.cmp(&other.2));
+    let find = |says: &str| {
+        results
+            .iter()
+            .find(|(.., text)| text.contains(says))
+            .unwrap_or_else(|| panic!("{says}: {results:?}"))
+    };
+    assert_eq!(find("plain").1, OutcomeKind::Ok);
+    assert_eq!(find("changed").1, OutcomeKind::Ok);
+    assert_eq!(find("and they are not valid").1, OutcomeKind::Denied);
+    assert_eq!(find("withholds its result: it is private").1, OutcomeKind::Denied);
+    assert_eq!(find("short").1, OutcomeKind::Ok);
+    assert_eq!(
+        results.iter().filter(|(.., text)| text.contains("not today")).count(),
+        2,
+        "a call and a child"
+    );
+    assert!(
+        !events
+            .iter()
+            .any(|event| matches!(event.kind, EventKind::AgentStarted { .. }))
+    );
+}
+
+#[tokio::test]
+async fn what_policy_asks_for_is_refused_where_nobody_is_there() {
+    let mut scene = scene(|request| match news(request).as_str() {
+        "go" => calls(&[("echo.say", json!({ "text": "hello" }))]),
+        other => says(other),
+    });
+    scene.policy.ask = vec!["echo.*".into()];
+    let (_, events) = scene.run().await;
+    let (tool, outcome, _) = &finished(&events, "main")[0];
+    assert_eq!((tool.as_str(), *outcome), ("echo.say", OutcomeKind::Denied));
+}
+
+#[tokio::test]
+async fn a_dynamic_childs_instruction_is_text_and_no_template() {
+    let mut scene = scene(|request| match (request.session.as_str(), news(request).as_str()) {
+        ("main", "go") => calls(&[(
+            "dynamic_subagent",
+            json!({ "instruction": "Obey {{ nothing }}", "prompt": "go on" }),
+        )]),
+        ("dynamic_1", _) => says(&request.system),
+        (_, report) => says(report),
+    });
+    scene.main.dynamic = Some(Dynamic::default());
+    let (report, _) = scene.run().await;
+    assert!(report.text.contains("Obey {{ nothing }}"), "{}", report.text);
+}

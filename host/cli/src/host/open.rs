@@ -1,0 +1,233 @@
+//! Opening a host.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use fief_core::manifest::archetype::mapping::ToolMapping;
+use fief_core::manifest::archetype::markdown::Known;
+use fief_core::manifest::archetype::{Archetype, GrantRequest, ToolGrant};
+use fief_core::manifest::registry::{self, Registry};
+use fief_core::world::World;
+use fief_sandbox::redact::Redactor;
+use fief_sandbox::secret::{EnvironmentSecrets, Secrets, parse_secrets};
+use secrecy::SecretString;
+
+use super::files::Disk;
+use super::models::Models;
+use super::plugins::Plugins;
+use super::settings::{self, Settings, faults};
+use super::supply::HostSupply;
+use super::{Host, HostOptions, Inner, builtin, policy, whole};
+use crate::error::Error;
+
+impl Host {
+    /// Reads everything, and freezes it.
+    ///
+    /// # Errors
+    /// [`Error`] with everything that is wrong with the configuration or an archetype. A plugin that does not load is
+    /// a warning, and the others do.
+    pub async fn open(options: HostOptions) -> Result<Self, Error> {
+        let work = options.working_directory.canonicalize();
+        let work = work.map_err(|error| Error::Io {
+            path: options.working_directory.clone(),
+            error,
+        })?;
+        let folders = options.folders.clone();
+        let Settings {
+            config,
+            files,
+            mut warnings,
+        } = match options.configured {
+            true => settings::read(&work, &folders, options.config.as_deref())?,
+            false => Settings::default(),
+        };
+        let plugin_directories = directories(
+            &work,
+            &options.plugins,
+            config.plugins.as_deref(),
+            options.configured.then(|| folders.plugins()),
+        );
+        let archetype_directories = directories(
+            &work,
+            &options.archetypes,
+            config.archetypes.as_deref(),
+            options.configured.then(|| folders.archetypes()),
+        );
+
+        let secrets = secrets_file(&work, config.secrets_file.as_deref())?;
+        let mut protected = settings::obeyed(&folders, &files);
+        protected.extend(plugin_directories.iter().chain(&archetype_directories).cloned());
+        protected.extend(config.secrets_file.as_deref().map(|file| whole(&work, file)));
+        let policy = policy::policy(&work, &config.policy, &options.allow, protected, &mut warnings)?;
+
+        let store: Arc<dyn Secrets> = Arc::new(EnvironmentSecrets::new(secrets.clone()));
+        let mut values: Vec<SecretString> = secrets.values().cloned().collect();
+        for secret in &policy.secrets {
+            match store.get(&secret.name) {
+                Ok(value) => values.push(value),
+                Err(error) => warnings.push(format!("{}: {error}", secret.rule)),
+            }
+        }
+        let models = Models {
+            configured: config.models.clone(),
+            made: options.models.clone(),
+            secrets,
+            directory: work.clone(),
+            clients: Mutex::default(),
+        };
+        let keys = config
+            .models
+            .values()
+            .filter_map(fief_llm::key_variable)
+            .map(str::to_owned);
+        let keys = keys.chain(["OPENAI_API_KEY", "ANTHROPIC_API_KEY"].map(str::to_owned));
+        values.extend(keys.filter_map(|variable| models.key(&variable)));
+        let redactor = Arc::new(Redactor::new(&values));
+
+        let plugins = Plugins::open(
+            &folders,
+            config.pagemap_scan,
+            &plugin_directories,
+            &options.natives,
+            store,
+            options.progress.as_ref(),
+            &mut warnings,
+        )
+        .await?;
+        let registry = archetypes(&work, &config, &archetype_directories, &options, &mut warnings)?;
+        let mut names: Vec<String> = config.models.keys().chain(options.models.keys()).cloned().collect();
+        names.sort();
+        names.dedup();
+        let world = Arc::new(World {
+            archetypes: registry.archetypes,
+            registered: registry.registered,
+            plugins: plugins.infos(),
+            policy,
+            defaults: config.agents.clone(),
+            model: options.model.clone().or_else(|| config.model.clone()),
+            models: names,
+            forward_events: options.forward_events,
+        });
+        let sandbox = plugins.sandbox.clone();
+        let models = Arc::new(models);
+        let supply = Arc::new(HostSupply {
+            models: models.clone(),
+            plugins,
+        });
+        Ok(Self(Arc::new(Inner {
+            world,
+            supply,
+            models,
+            redactor,
+            instructions: options.instructions,
+            folders,
+            config,
+            config_files: files,
+            plugin_directories,
+            sandbox,
+            warnings,
+        })))
+    }
+}
+
+/// The directories to search, each once: those of the flags, those of the configuration, the user's own.
+fn directories(work: &Path, flags: &[PathBuf], configured: Option<&[PathBuf]>, own: Option<PathBuf>) -> Vec<PathBuf> {
+    let own = own.filter(|path| path.is_dir());
+    let mut all = Vec::new();
+    for path in flags.iter().chain(configured.unwrap_or_default()).chain(own.as_ref()) {
+        let path = whole(work, path);
+        if !all.contains(&path) {
+            all.push(path);
+        }
+    }
+    all
+}
+
+fn secrets_file(work: &Path, path: Option<&Path>) -> Result<BTreeMap<String, SecretString>, Error> {
+    let Some(path) = path else { return Ok(BTreeMap::new()) };
+    let path = work.join(path);
+    let text = std::fs::read_to_string(&path).map_err(|error| Error::Io {
+        path: path.clone(),
+        error,
+    })?;
+    parse_secrets(&text).map_err(|error| Error::usage(format!("{}, {error}", path.display())))
+}
+
+fn archetypes(
+    work: &Path,
+    config: &fief_core::manifest::config::Config,
+    directories: &[PathBuf],
+    options: &HostOptions,
+    warnings: &mut Vec<String>,
+) -> Result<Registry, Error> {
+    let disk = Disk {
+        base: work.to_path_buf(),
+    };
+    let mapping = ToolMapping::new(&config.tool_mapping);
+    // Tools and models are looked up when an agent is made: a file that names a plugin which is not installed here
+    // takes nothing from the other archetypes.
+    let known = Known {
+        mapping: &mapping,
+        tools: None,
+        models: None,
+    };
+    let (mut added, mut errors) = (Vec::new(), Vec::new());
+    for directory in directories {
+        match registry::load_directory(directory, known, &disk) {
+            Ok(parsed) => {
+                warnings.extend(parsed.warnings.iter().map(ToString::to_string));
+                added.extend(parsed.value);
+            }
+            Err(more) => errors.extend(more),
+        }
+    }
+    added.extend(options.made.iter().cloned());
+    let compiled = builtin::archetypes()?;
+    match registry::assemble(
+        compiled,
+        options.builtin.as_deref().or(config.builtin.as_deref()),
+        added,
+    ) {
+        Ok(mut registry) if errors.is_empty() => {
+            for archetype in registry.archetypes.values_mut() {
+                *archetype = Arc::new(placed(work, (**archetype).clone()));
+            }
+            Ok(registry)
+        }
+        Ok(_) => Err(faults(&errors)),
+        Err(more) => {
+            errors.extend(more);
+            Err(faults(&errors))
+        }
+    }
+}
+
+/// The archetype with the directories that it grants made absolute, symbolic links followed: they are compared with
+/// policy's as paths.
+pub(super) fn placed(work: &Path, mut archetype: Archetype) -> Archetype {
+    let place = |grants: &mut Vec<ToolGrant>| {
+        for grant in grants {
+            if let GrantRequest::Exact(table) = &mut grant.grant {
+                for files in &mut table.files {
+                    files.host = whole(work, &files.host);
+                }
+            }
+        }
+    };
+    let dynamic = archetype.dynamic.as_mut();
+    let (dynamic_tools, dynamic_filters) = dynamic.map_or((None, None), |dynamic| {
+        (dynamic.tools.as_mut(), dynamic.config.filters.as_mut())
+    });
+    [
+        archetype.tools.as_mut(),
+        archetype.config.filters.as_mut(),
+        archetype.spawn.filters.as_mut(),
+        dynamic_tools,
+        dynamic_filters,
+    ]
+    .into_iter()
+    .flatten()
+    .for_each(place);
+    archetype
+}

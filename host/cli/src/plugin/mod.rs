@@ -1,0 +1,3 @@
+//! Plugins from their source: what `fief plugin build` runs.
+
+pub(crate) mod build;
