@@ -3,5 +3,7 @@
 
 mod support;
 
+mod demo;
 mod independent_server;
 mod repository;
+mod run;

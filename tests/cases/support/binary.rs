@@ -3,14 +3,26 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
+use std::time::SystemTime;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// The path of the binary, built once: `cargo test` builds no other package's binaries.
+/// The path of the binary. A test of the whole workspace has built it beside this test, with the same features of
+/// every dependency; where it is missing, or older than its sources, cargo builds it.
 pub fn path() -> &'static Path {
     static PATH: OnceLock<PathBuf> = OnceLock::new();
     PATH.get_or_init(|| {
+        let test = std::env::current_exe().expect("a test has a path");
+        let beside = test
+            .ancestors()
+            .nth(2)
+            .map(|folder| folder.join(format!("fief{}", std::env::consts::EXE_SUFFIX)));
+        if let Some(beside) = beside
+            && modified(&beside).is_some_and(|built| built >= newest(&super::root().join("host")))
+        {
+            return beside;
+        }
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let output = Command::new(cargo)
             .args(["build", "--package", "fief", "--bin", "fief", "--message-format=json"])
@@ -26,6 +38,24 @@ pub fn path() -> &'static Path {
             .find_map(|message| message["executable"].as_str().map(PathBuf::from))
             .expect("cargo names the executable")
     })
+}
+
+fn modified(path: &Path) -> Option<SystemTime> {
+    std::fs::metadata(path).ok()?.modified().ok()
+}
+
+/// When anything below a folder was changed last.
+fn newest(folder: &Path) -> SystemTime {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let times = entries.map(|entry| {
+        let path = entry.path();
+        if path.is_dir() {
+            newest(&path)
+        } else {
+            modified(&path).unwrap_or(SystemTime::UNIX_EPOCH)
+        }
+    });
+    times.max().unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
 /// A directory to work in and a home that holds nothing of this machine's user.
