@@ -346,6 +346,27 @@ fn a_long_description_goes_on_in_the_system_prompt_for_openai_only() {
 }
 
 #[test]
+fn neighbouring_user_messages_are_one() {
+    let said = |text: &str| Message::User {
+        content: vec![Content::Text(text.into())],
+    };
+    let image = Message::User {
+        content: vec![Content::Image(Blob {
+            media_type: "image/png".into(),
+            data: vec![1],
+        })],
+    };
+    let mut request = fake::request();
+    request.history = Arc::new(vec![said("a"), said("b"), image, said("c")]);
+    let body = body_of("http://127.0.0.1/v1", &request, Generation::default());
+    let messages = body["messages"].as_array().unwrap();
+    assert_eq!(messages.len(), 2, "the system prompt and one message");
+    let parts = messages[1]["content"].as_array().unwrap();
+    assert_eq!(parts[0]["text"], "a\n\nb");
+    assert_eq!((&parts[1]["type"], &parts[2]["text"]), (&json!("image_url"), &json!("c")));
+}
+
+#[test]
 fn addresses_are_completed() {
     for (base, expected) in [
         ("http://127.0.0.1:8080", "http://127.0.0.1:8080/v1/chat/completions"),

@@ -91,15 +91,34 @@ fn messages(system: &str, history: &[Message]) -> Value {
     let exchange = history.iter().rposition(|message| matches!(message, Message::User { .. })).unwrap_or(0);
     for (index, message) in history.iter().enumerate() {
         match message {
-            Message::User { content } => messages.push(json!({"role": "user", "content": parts(content)})),
+            Message::User { content } => push_user(&mut messages, parts(content)),
             Message::Assistant(assistant) => messages.push(answer(assistant, index > exchange)),
             Message::Results { results } => {
                 messages.extend(results.iter().map(result));
-                messages.extend(blobs(results));
+                if let Some(shown) = blobs(results) {
+                    push_user(&mut messages, shown);
+                }
             }
         }
     }
     messages.into()
+}
+
+/// Adds what a user says. Templates of several models refuse two user messages in a row, so that neighbours are one.
+fn push_user(messages: &mut Vec<Value>, content: Value) {
+    let as_parts = |content: Value| match content {
+        Value::Array(parts) => parts,
+        text => vec![json!({"type": "text", "text": text})],
+    };
+    match messages.last_mut() {
+        Some(last) if last["role"] == "user" => {
+            last["content"] = match (last["content"].take(), content) {
+                (Value::String(first), Value::String(second)) => format!("{first}\n\n{second}").into(),
+                (first, second) => as_parts(first).into_iter().chain(as_parts(second)).collect(),
+            };
+        }
+        _ => messages.push(json!({"role": "user", "content": content})),
+    }
 }
 
 fn answer(assistant: &Assistant, thoughts: bool) -> Value {
@@ -150,7 +169,7 @@ fn blobs(results: &[CallResult]) -> Option<Value> {
             content.extend(shown);
         }
     }
-    (!content.is_empty()).then(|| json!({"role": "user", "content": content}))
+    (!content.is_empty()).then(|| content.into())
 }
 
 /// What a user says: one text as text, which every server takes, else parts.
