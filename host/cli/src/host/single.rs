@@ -49,14 +49,8 @@ impl Host {
         });
         let planned = plan::main(&world, &archetype)?;
         let Some((_, spec)) = planned.spec.tools.get(&tool.to_string()) else {
-            let why: Vec<String> = planned
-                .left_out
-                .iter()
-                .map(|left| match &left.flag {
-                    Some(flag) => format!("{}\n`{flag}` would allow it", left.why),
-                    None => left.why.clone(),
-                })
-                .collect();
+            // Every interface that is missing is named there, with the flag that would allow it.
+            let why: Vec<String> = planned.left_out.iter().map(|left| left.why.clone()).collect();
             return Ok(Outcome::refused(OutcomeKind::Denied, why.join("\n")));
         };
         let stream = EventStream::new("call".into(), self.redactor(), None, 0, Some(events));

@@ -334,11 +334,9 @@ fn named(place: &Place) -> Result<&OsStr, Trouble> {
 pub(super) fn create_directory(scope: &Scope, dir: &File, path: &str) -> Result<(), Trouble> {
     let place = locate(dir, path, false)?;
     scope.check(&place, false)?;
-    Ok(rustix::fs::mkdirat(
-        &place.parent,
-        named(&place)?,
-        Mode::from_raw_mode(0o777),
-    )?)
+    // As the system says it of `.`: a language's `create_dir_all` goes on from there.
+    let name = place.name.as_deref().ok_or(Errno::EXIST)?;
+    Ok(rustix::fs::mkdirat(&place.parent, name, Mode::from_raw_mode(0o777))?)
 }
 
 pub(super) fn remove(scope: &Scope, dir: &File, path: &str, directory: bool) -> Result<(), Trouble> {
