@@ -1,9 +1,11 @@
 //! Fief's integration tests, one binary: the real `fief`, real components, servers on loopback ports.
-#![allow(clippy::unwrap_used, clippy::print_stderr, missing_docs)]
+// The cases are modules of one program: `pub` in them is for each other.
+#![allow(clippy::unwrap_used, clippy::print_stderr, missing_docs, unreachable_pub)]
 
 mod support;
 
 mod demo;
+mod embedding;
 mod independent_server;
 mod repository;
 mod run;

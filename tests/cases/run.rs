@@ -390,3 +390,104 @@ fn an_interrupt_stops_cleanly_with_exit_130_and_a_record() {
     let shown = Finished::of(place.fief(["show", "last"])).expect_code(0);
     assert!(shown.stdout.contains("cancelled"), "{}", shown.stdout);
 }
+
+#[test]
+fn a_chat_keeps_one_history_over_its_tasks() {
+    use std::io::Write as _;
+    let place = Workplace::new();
+    let lines = [
+        json!({ "session": "main", "expect": "my name is Ada", "text": "noted" }),
+        json!({ "session": "main", "expect": "What is it?", "text": "Ada" }),
+    ];
+    let model = script(&place, &lines);
+    let mut command = place.fief(["chat", "--model", &model]);
+    command
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(b"my name is Ada\n\nWhat is it?\n")
+        .unwrap();
+    let finished = Finished::from(child.wait_with_output().unwrap()).expect_code(0);
+    assert_eq!(finished.stdout, "noted\nAda\n");
+    let history = Finished::of(place.fief(["show", "last", "--session", "main"])).expect_code(0);
+    assert_eq!(history.lines().len(), 4, "{}", history.stdout);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_killed_process_leaves_all_up_to_its_last_event() {
+    let place = Workplace::new();
+    place.write("a.txt", "one\n");
+    let lines = [
+        json!({ "session": "main", "calls": [{ "tool": "files.read", "arguments": { "path": "a.txt" } }] }),
+        json!({ "session": "main", "text": "too late", "delay_ms": 60_000 }),
+    ];
+    let model = script(&place, &lines);
+    let mut command = place.fief(["run", "--json", "--model", &model, "--plugins"]);
+    command.arg(plugins::directory()).arg("Read it.");
+    command
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let out = std::io::BufReader::new(child.stdout.take().unwrap());
+    let mut seen = Vec::new();
+    for line in std::io::BufRead::lines(out) {
+        let event: Value = serde_json::from_str(&line.unwrap()).unwrap();
+        let second = event["event"] == "turn_started" && event["turn"] == 2;
+        seen.push(event);
+        if second {
+            break;
+        }
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let runs: Vec<Value> = serde_json::from_str(&Finished::of(place.fief(["runs", "--json"])).stdout).unwrap();
+    assert_eq!(runs[0]["status"], Value::Null);
+    let folder = place
+        .home()
+        .join("state/fief/runs")
+        .join(runs[0]["run"].as_str().unwrap());
+    let kept = std::fs::read_to_string(folder.join("events.jsonl")).unwrap();
+    let kept: Vec<Value> = kept.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(kept, seen);
+    // And the run can be gone on with: its history ends with a result.
+    run(
+        &place,
+        &[json!({ "session": "main", "expect": "Go on.", "text": "done" })],
+        &["--continue", "last"],
+        "Go on.",
+    )
+    .expect_code(0);
+    let shown = Finished::of(place.fief(["show", "last"])).expect_code(0);
+    assert!(shown.stdout.contains("files.read"), "{}", shown.stdout);
+}
+
+#[test]
+fn strict_policy_refuses_what_it_would_else_warn_of() {
+    let place = Workplace::new();
+    let config = place.home().join("config/fief/fief.toml");
+    std::fs::create_dir_all(config.parent().unwrap()).unwrap();
+    std::fs::write(&config, "[policy]\nstrict = true\n").unwrap();
+    let line = [json!({ "session": "main", "text": "never" })];
+    let finished = run(&place, &line, &["--archetype", "explore"], "Look.").expect_code(4);
+    assert!(finished.stderr.contains("web"), "{}", finished.stderr);
+}
+
+#[test]
+fn what_policy_asks_for_is_refused_where_nobody_watches() {
+    let place = Workplace::new();
+    let config = place.home().join("config/fief/fief.toml");
+    std::fs::create_dir_all(config.parent().unwrap()).unwrap();
+    std::fs::write(&config, "[policy]\nwrite = [\".\"]\nask = [\"files.write\"]\n").unwrap();
+    let lines = [
+        json!({ "session": "main", "calls": [{ "tool": "files.write", "arguments": { "path": "a.txt", "content": "x" } }] }),
+        json!({ "session": "main", "expect": "not allowed by the person", "text": "I may not" }),
+    ];
+    run(&place, &lines, &[], "Write it.").expect_code(0);
+    assert!(!place.work().join("a.txt").exists());
+}

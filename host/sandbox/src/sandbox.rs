@@ -52,6 +52,9 @@ impl Default for Options {
 #[derive(Clone)]
 pub struct Sandbox(pub(crate) Arc<Shared>);
 
+/// What is made once for each key, by whoever asks first, while the others wait for it.
+type OnceEach<K, V> = Mutex<HashMap<K, Arc<OnceCell<V>>>>;
+
 pub(crate) struct Shared {
     pub(crate) runtime: Runtime,
     pub(crate) store: Store,
@@ -59,9 +62,9 @@ pub(crate) struct Shared {
     secrets: Arc<dyn Secrets>,
     network: Arc<Network>,
     /// Every component that was needed, once.
-    components: Mutex<HashMap<Digest, Arc<OnceCell<Component>>>>,
+    components: OnceEach<Digest, Component>,
     /// Every plugin that was linked, once for each grant.
-    linked: Mutex<HashMap<(Digest, PluginName, Grant), Arc<OnceCell<Arc<Linked>>>>>,
+    linked: OnceEach<(Digest, PluginName, Grant), Arc<Linked>>,
 }
 
 /// What a plugin turned out to be when it was inspected.

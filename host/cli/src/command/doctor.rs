@@ -100,7 +100,12 @@ fn plugins(host: &Host, findings: &mut Vec<Finding>) {
     for directory in host.plugin_directories() {
         findings.push(Finding::Note(format!("plugin directory {}", directory.display())));
     }
-    let names: Vec<&str> = host.world().plugins.keys().map(|name| name.as_str()).collect();
+    let names: Vec<&str> = host
+        .world()
+        .plugins
+        .keys()
+        .map(fief::core::id::PluginName::as_str)
+        .collect();
     findings.push(if names.is_empty() {
         Finding::Wrong(
             "no plugin was found: an agent could call nothing".into(),

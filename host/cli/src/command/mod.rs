@@ -68,5 +68,5 @@ fn record(host: &fief::Host, session: &Session) -> Option<std::path::PathBuf> {
     if session.no_record {
         return None;
     }
-    session.record.clone().or_else(|| host.records().map(Into::into))
+    session.record.clone().or_else(|| host.records())
 }

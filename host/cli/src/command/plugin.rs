@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fief::core::event::CallNote;
+use fief::core::grant::policy::PolicyOrigin;
 use fief::core::grant::resolve::resolve;
 use fief::core::id::ToolRef;
 use fief::core::manifest::archetype::GrantRequest;
@@ -221,9 +222,20 @@ async fn try_example(host: &Host, plugin: &Arc<PluginInfo>, example: &Example) -
         .ok_or("there is no such tool")?;
     let schema = Validator::new(&tool.input_schema).map_err(|error| error.to_string())?;
     schema.check(&example.arguments).map_err(|error| error.to_string())?;
-    let policy = &host.world().policy;
+    // What a capability opens is linked, so that the component starts; nothing real is behind it but the files of the
+    // working directory, for reading. Requests may go to a host that cannot exist, and nobody answers a question.
+    let mut policy = host.world().policy.clone();
+    let nowhere = "https://plugin-check.invalid"
+        .parse()
+        .map_err(|error| format!("{error}"))?;
+    policy.net = vec![PolicyOrigin {
+        pattern: nowhere,
+        private: false,
+        rule: "`fief plugin check`".into(),
+    }];
+    (policy.toolbox, policy.person) = (true, true);
     let resolved =
-        resolve(plugin, &GrantRequest::Policy, policy, "`fief plugin check`").map_err(|error| error.to_string())?;
+        resolve(plugin, &GrantRequest::Policy, &policy, "`fief plugin check`").map_err(|error| error.to_string())?;
     let linked = host
         .sandbox()
         .link(plugin, &resolved.grant)

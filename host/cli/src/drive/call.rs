@@ -75,6 +75,7 @@ impl Call {
     }
 
     /// Arguments that a filter changed are checked again.
+    #[expect(clippy::result_large_err, reason = "a refusal is an outcome, and is moved once")]
     fn check(&self, tool: &str, arguments: Value, changed: Option<String>) -> Result<Value, Outcome> {
         let Some(filter) = changed else { return Ok(arguments) };
         let bad = |why: String| {

@@ -555,3 +555,94 @@ async fn a_dynamic_childs_instruction_is_text_and_no_template() {
     let (report, _) = scene.run().await;
     assert!(report.text.contains("Obey {{ nothing }}"), "{}", report.text);
 }
+
+/// Two hundred children over four levels, some of whose models fail, some of whose calls crash, cancelled in the middle.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b98_many_children_with_failures_and_a_cancellation_end_clean() {
+    let mut scene = scene(|request| {
+        let task = news(request);
+        let depth = task
+            .strip_prefix("level ")
+            .and_then(|rest| rest.split_whitespace().next()?.parse::<u32>().ok());
+        match (request.session.as_str(), depth) {
+            ("main", _) if task == "go" => calls(&vec![spawn("level 1"); 10]),
+            (_, Some(depth @ 1..=3)) => calls(&vec![spawn(&format!("level {}", depth + 1)); 3]),
+            (session, Some(_)) => match session.len() % 3 {
+                0 => vec![ModelEvent::Delta("half".into())],
+                1 => calls(&[("echo.say", json!({ "text": "panic" }))]),
+                _ => calls(&[("echo.say", json!({ "text": "slow" }))]),
+            },
+            _ => says("done"),
+        }
+    });
+    scene.policy.max_depth = 4;
+    scene.policy.max_children = 1_000;
+    scene.others[0].agents = Some(Agents::All);
+    scene.calls = Arc::new(|invocation, _| {
+        Box::pin(async move {
+            assert_ne!(invocation.arguments["text"], "panic", "on purpose");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            Outcome::ok("slow")
+        })
+    });
+    let (mut course, mut events, start) = scene.start();
+    let slots = course.body().run.slots.clone();
+    let free = slots.available_permits();
+    let token = CancellationToken::new();
+    let cancel = token.clone();
+    let watcher = tokio::spawn(async move {
+        let mut seen = Vec::new();
+        while let Some(event) = events.recv().await {
+            let ended = matches!(event.kind, EventKind::RunFinished { .. });
+            seen.push(event);
+            if seen
+                .iter()
+                .filter(|event| matches!(event.kind, EventKind::AgentFinished { .. }))
+                .count()
+                == 120
+            {
+                cancel.cancel();
+            }
+            if ended {
+                break;
+            }
+        }
+        // Nothing may come after the end.
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        while let Ok(event) = events.try_recv() {
+            seen.push(event);
+        }
+        seen
+    });
+    let report = tokio::time::timeout(Duration::from_secs(60), course.start(start, token))
+        .await
+        .expect("it ends");
+    let seen = watcher.await.unwrap();
+    assert!(
+        matches!(seen.last().unwrap().kind, EventKind::RunFinished { .. }),
+        "no event after the end"
+    );
+    let count = |started: bool| {
+        let is = |event: &&Event| match &event.kind {
+            EventKind::AgentStarted { .. } => started,
+            EventKind::AgentFinished { .. } => !started,
+            _ => false,
+        };
+        let mut sessions: Vec<String> = seen.iter().filter(is).map(|event| event.session.to_string()).collect();
+        sessions.sort();
+        sessions
+    };
+    assert_eq!(count(true), count(false), "each child that started has ended, once");
+    assert!(count(true).len() >= 120);
+    let own: u64 = seen
+        .iter()
+        .filter_map(|event| match &event.kind {
+            EventKind::AgentFinished { own_usage, .. } | EventKind::RunFinished { own_usage, .. } => {
+                Some(own_usage.tokens())
+            }
+            _ => None,
+        })
+        .sum();
+    assert_eq!(report.usage.tokens(), own, "b96: the tree's usage is the sum");
+    assert_eq!(slots.available_permits(), free, "every place is given back");
+}

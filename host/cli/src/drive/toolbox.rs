@@ -125,6 +125,7 @@ impl Inner {
         outcome
     }
 
+    #[expect(clippy::result_large_err, reason = "a refusal is an outcome, and is moved once")]
     fn check(
         &self,
         name: &str,

@@ -32,7 +32,7 @@ pub(crate) struct View {
 enum Shape {
     Json,
     Quiet,
-    Plain(Narrator),
+    Plain(Box<Narrator>),
     Live(Box<Live>),
 }
 
@@ -44,7 +44,7 @@ impl View {
             Mode::People if std::io::stderr().is_terminal() => {
                 Shape::Live(Box::new(Live::new(Narrator::new(Paint::for_stderr(), text::width()))))
             }
-            Mode::People => Shape::Plain(Narrator::new(Paint::plain(), None)),
+            Mode::People => Shape::Plain(Box::new(Narrator::new(Paint::plain(), None))),
         };
         Self { shape }
     }
