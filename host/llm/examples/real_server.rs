@@ -67,7 +67,7 @@ fn request(task: &str, tools: Vec<Declaration>) -> Request {
         }]),
         tools: tools.into(),
         generation: Generation {
-            max_output_tokens: Some(120),
+            max_output_tokens: Some(32),
             temperature: Some(0.0),
             seed: Some(7),
             ..Generation::default()

@@ -4,6 +4,7 @@
 
 mod faults;
 mod reading;
+mod recorded;
 
 use fief_core::message::{Arguments, Finish};
 use serde_json::{Value, json};
