@@ -9,8 +9,20 @@ use serde_json::json;
 use crate::client;
 use crate::fake::{Act, Fake, ask, config, options, request};
 
-/// A recording, and the text, the call's arguments, the end and the tokens in and out that it must be read as.
-const RECORDED: &[(&str, &[u8], &str, Option<&str>, Finish, u64, u64)] = &[
+/// A recording, and the beginning of the text, the city of the call, the end and the tokens in and out that it must be
+/// read as.
+type Recorded = (
+    &'static str,
+    &'static [u8],
+    &'static str,
+    Option<&'static str>,
+    Finish,
+    u64,
+    u64,
+);
+
+#[rustfmt::skip]
+const RECORDED: &[Recorded] = &[
     (
         "text",
         include_bytes!("recorded/text.http"),
