@@ -6,6 +6,7 @@ mod support;
 
 mod demo;
 mod embedding;
+mod hostile;
 mod independent_server;
 mod repository;
 mod run;

@@ -1,0 +1,53 @@
+//! What a guest learns of the host, and what one call leaves for the next: nothing.
+
+use fief_core::tool::OutcomeKind::Ok;
+use serde_json::json;
+
+use super::stage::{Notes, Stage, context, ms, sandbox, soak};
+
+/// Calls that each look for what an earlier one wrote; about ten seconds in a development build on two cores. With
+/// `FIEF_SOAK=250` it is a million.
+const CALLS: u64 = 4_000;
+
+async fn tricks() -> Stage {
+    Stage::new("tricks").await
+}
+
+pub async fn host_secrets() {
+    tricks()
+        .await
+        .call("host_secrets", json!({}))
+        .await
+        .is(Ok, &["0 variables, 0 arguments, 0 directories, directory None"]);
+}
+
+pub async fn read_stdin() {
+    let stage = tricks().await.limits(|limits| limits.wall = ms(5_000));
+    stage.call("read_stdin", json!({})).await.is(Ok, &["Ok(0)"]);
+}
+
+pub async fn start_thread() {
+    tricks().await.call("start_thread", json!({})).await.held();
+}
+
+pub async fn remember() {
+    let stage = tricks().await;
+    let linked = sandbox().link(&stage.plugin, &stage.grant).await.unwrap();
+    let calls = CALLS * soak();
+    // Several at once, so that each place of the pool serves many, in another order each time.
+    let workers = (0..4).map(|_| {
+        let (stage, linked) = (stage.clone(), linked.clone());
+        tokio::spawn(async move {
+            for _ in 0..calls / 4 {
+                let notes = std::sync::Arc::<Notes>::default();
+                let outcome = linked
+                    .call(stage.invocation("remember", json!({})), context(&notes))
+                    .await;
+                assert_eq!(outcome.text(), "found nothing");
+            }
+        })
+    });
+    for worker in workers.collect::<Vec<_>>() {
+        worker.await.unwrap();
+    }
+}

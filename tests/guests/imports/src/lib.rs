@@ -1,0 +1,1 @@
+//! Components that import what they should not have: each example is one.

@@ -1,0 +1,7 @@
+//! Leaves.
+
+use contract::Tool;
+
+pub(crate) fn list() -> Vec<Tool> {
+    std::process::exit(0)
+}

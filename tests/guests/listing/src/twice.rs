@@ -1,0 +1,7 @@
+//! Lists a name twice.
+
+use contract::{Tool, tool};
+
+pub(crate) fn list() -> Vec<Tool> {
+    vec![tool("same"), tool("other"), tool("same")]
+}
