@@ -149,6 +149,7 @@ async fn measured() {
     for _ in 0..2 {
         round(&kinds).await;
     }
+    tokio::time::sleep(ms(500)).await;
     let before = Held::now();
     for _ in 0..ROUNDS * soak() {
         round(&kinds).await;

@@ -126,5 +126,5 @@ pub async fn many_parts() {
         .await
         .call_beside_another("many_parts", json!({}))
         .await
-        .is(Limit, &["returned 50000 parts, more than its limit of 1000"]);
+        .is(Limit, &["returned 50000 parts, more than the limit of 1000"]);
 }

@@ -15,6 +15,9 @@ use crate::limits::Denial;
 
 /// How much of a guest's last words a model is shown, in bytes.
 const SHOWN_WORDS: usize = 400;
+/// The most parts of one result. Providers take some dozen images in a request; empty parts cost no output, and each
+/// becomes a part of every request that follows.
+const MOST_PARTS: usize = 1_000;
 
 /// A call that the sandbox ended.
 pub(crate) struct Stopped {
@@ -144,6 +147,11 @@ fn shortened(words: &str) -> &str {
 
 /// Checks what a tool returned.
 pub(super) fn accept(subject: &str, output: types::Output, limits: &Limits) -> Outcome {
+    let count = output.content.len();
+    if count > MOST_PARTS {
+        let text = format!("`{subject}` returned {count} parts, more than the limit of {MOST_PARTS}: ask it for less");
+        return Stopped::limit(text).into();
+    }
     let parts = output.content.iter().map(|content| match content {
         types::Content::Text(text) => text.len(),
         types::Content::Image(blob) | types::Content::Audio(blob) | types::Content::File(blob) => {

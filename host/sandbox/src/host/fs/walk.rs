@@ -298,7 +298,9 @@ pub(super) fn open(scope: &Scope, writable: bool, dir: &File, path: &str, how: O
     flags.set(OFlags::CREATE, how.create);
     flags.set(OFlags::EXCL, how.create && how.exclusive);
     flags.set(OFlags::TRUNC, how.truncate);
-    flags.set(OFlags::DIRECTORY, how.directory || path.ends_with('/'));
+    // What only a directory may be called; the parts of a path do not show either.
+    let as_directory = path.ends_with('/') || path.ends_with("/.");
+    flags.set(OFlags::DIRECTORY, how.directory || as_directory);
     let name: &OsStr = place.name.as_deref().unwrap_or(OsStr::new("."));
     if let Ok(stat) = rustix::fs::statat(&place.parent, name, AtFlags::SYMLINK_NOFOLLOW) {
         regular(&stat)?;
