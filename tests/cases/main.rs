@@ -6,6 +6,7 @@ mod support;
 
 mod demo;
 mod embedding;
+mod fuzz_corpus;
 mod hostile;
 mod independent_server;
 mod repository;

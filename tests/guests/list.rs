@@ -19,6 +19,7 @@ macro_rules! every_trick {
             huge_error
             huge_random
             many_parts
+            say_anything
             // Crashes.
             panic_with_words
             exit_zero

@@ -1,1 +1,4 @@
-//! Nothing: this package is its integration tests, in `cases/`.
+//! What the integration tests in `cases/` and the fuzz targets in `fuzz/` at the root share.
+
+pub mod guests;
+pub mod targets;

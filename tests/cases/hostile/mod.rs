@@ -16,6 +16,8 @@ mod stage;
 mod state;
 mod words;
 
+pub use stage::soak;
+
 include!("../../guests/list.rs");
 
 macro_rules! tests {

@@ -116,3 +116,39 @@ pub async fn bad_media_type() {
     assert_eq!(blob.media_type, "application/octet-stream");
     assert_eq!(report.outcome.structured, None::<Value>);
 }
+
+pub async fn say_anything() {
+    let stage = Stage::new("tricks").await.limits(|limits| limits.output = 1_000);
+    let long = "no ".repeat(2_000);
+    for (kind, starts) in [
+        ("unknown-tool", "unknown tool: no no"),
+        ("invalid-arguments", "invalid arguments: no no"),
+        // What a guest calls denied is its own word: only the host denies.
+        ("denied", "denied by the tool: no no"),
+        ("failed", "no no"),
+    ] {
+        let report = stage.call("say_anything", json!({ "kind": kind, "text": long })).await;
+        let report = report.is(ToolError, &[]);
+        let text = report.outcome.text();
+        assert!(
+            text.starts_with(starts) && text.ends_with('…') && text.len() < 1_100,
+            "{kind}: {text}"
+        );
+    }
+    let report = stage
+        .call("say_anything", json!({ "kind": "failed", "text": " " }))
+        .await;
+    report.is(ToolError, &["the tool failed and did not say why"]);
+    for (media_type, becomes) in [
+        ("image/png", "image/png"),
+        ("png", "application/octet-stream"),
+        ("a/b/c", "application/octet-stream"),
+    ] {
+        let arguments = json!({ "kind": "image", "media_type": media_type, "text": "x" });
+        let report = stage.call("say_anything", arguments).await.is(Ok, &[]);
+        let [Content::Image(blob)] = &report.outcome.content[..] else {
+            panic!("{:?}", report.outcome)
+        };
+        assert_eq!(blob.media_type, becomes);
+    }
+}

@@ -1,9 +1,10 @@
 //! What the cases share: the binary, the first-party plugins, a home of one's own, servers.
 
 pub mod binary;
-pub mod guests;
 pub mod llmock;
 pub mod plugins;
+
+pub use fief_tests::guests;
 
 use std::path::PathBuf;
 

@@ -6,7 +6,11 @@ use std::sync::OnceLock;
 
 const TARGET: &str = "wasm32-wasip2";
 
-/// The component `name`: `tricks`, or `examples/sockets`.
+/// The component `name`: `tricks`, or `examples/sockets`. All are built at the first call.
+///
+/// # Panics
+/// If they do not build.
+#[must_use]
 pub fn component(name: &str) -> PathBuf {
     directory().join(format!("{name}.wasm"))
 }
@@ -14,7 +18,7 @@ pub fn component(name: &str) -> PathBuf {
 fn directory() -> &'static Path {
     static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
     DIRECTORY.get_or_init(|| {
-        let guests = super::root().join("tests/guests");
+        let guests = Path::new(env!("CARGO_MANIFEST_DIR")).join("guests");
         add_target(&guests);
         let mut cargo = command("CARGO", "cargo", &guests);
         cargo.args([
