@@ -1,5 +1,9 @@
 //! What a guest learns of the host, and what one call leaves for the next: nothing.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
 use fief_core::tool::OutcomeKind::Ok;
 use serde_json::json;
 
@@ -34,12 +38,13 @@ pub async fn remember() {
     let stage = tricks().await;
     let linked = sandbox().link(&stage.plugin, &stage.grant).await.unwrap();
     let calls = CALLS * soak();
+    let compaction = Compaction::start();
     // Several at once, so that each place of the pool serves many, in another order each time.
     let workers = (0..4).map(|_| {
         let (stage, linked) = (stage.clone(), linked.clone());
         tokio::spawn(async move {
             for _ in 0..calls / 4 {
-                let notes = std::sync::Arc::<Notes>::default();
+                let notes = Arc::<Notes>::default();
                 let outcome = linked
                     .call(stage.invocation("remember", json!({})), context(&notes))
                     .await;
@@ -49,5 +54,34 @@ pub async fn remember() {
     });
     for worker in workers.collect::<Vec<_>>() {
         worker.await.unwrap();
+    }
+    eprintln!("{calls} calls, memory compacted {} times", compaction.stop());
+}
+
+/// Has the kernel move pages about while the calls run, where this process may ask for it: what a pool takes for empty,
+/// because it is not where it was, must be empty all the same.
+struct Compaction {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<u64>,
+}
+
+impl Compaction {
+    fn start() -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || {
+            let mut times = 0;
+            while !stopped.load(Ordering::Relaxed) && std::fs::write("/proc/sys/vm/compact_memory", "1").is_ok() {
+                times += 1;
+                std::thread::sleep(ms(100));
+            }
+            times
+        });
+        Self { stop, thread }
+    }
+
+    fn stop(self) -> u64 {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap()
     }
 }
