@@ -20,8 +20,11 @@ mod texts;
 pub use grants::{patterns, resolution};
 pub use texts::{front_matter, manifests, sse};
 
+/// Takes any bytes, and panics where a promise is broken.
+pub type Target = fn(&[u8]);
+
 /// Every target by the name of its corpus.
-pub const TARGETS: &[(&str, fn(&[u8]))] = &[
+pub const TARGETS: &[(&str, Target)] = &[
     ("manifests", manifests),
     ("front_matter", front_matter),
     ("patterns", patterns),

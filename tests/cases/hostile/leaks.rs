@@ -154,8 +154,8 @@ async fn measured() {
     for _ in 0..ROUNDS * soak() {
         round(&kinds).await;
     }
-    // A task that was told to stop does so when it is next run.
-    let patience = Instant::now() + Duration::from_secs(10);
+    // A task that was told to stop does so when it is next run, and a thread for blocking work ends after ten idle seconds.
+    let patience = Instant::now() + Duration::from_secs(30);
     loop {
         let after = Held::now();
         if after.within(&before) {

@@ -49,7 +49,7 @@ fn damage_is_noticed_and_mended() {
     type Damage = fn(&Path);
     let damages: [(&str, Damage); 5] = [
         ("cut off", |path| {
-            OpenOptions::new().write(true).open(path).unwrap().set_len(100).unwrap()
+            OpenOptions::new().write(true).open(path).unwrap().set_len(100).unwrap();
         }),
         ("empty", |path| fs::write(path, "").unwrap()),
         ("another trailer", |path| {
