@@ -4,6 +4,7 @@
 
 mod support;
 
+mod ceiling;
 mod demo;
 mod embedding;
 mod fuzz_corpus;
