@@ -39,7 +39,7 @@ async fn list(places: &Places, as_json: bool) -> Result<Exit, Fault> {
                 })
             })
             .collect();
-        render::data(&json!(all).to_string());
+        render::json(&all);
         return Ok(Exit::Done);
     }
     let (paint, width) = (Paint::for_stdout(), width().unwrap_or(120));

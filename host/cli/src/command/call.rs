@@ -46,7 +46,7 @@ pub(crate) async fn call(args: Call) -> Result<Exit, Fault> {
             "error": outcome.detail,
             "ms": u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
         });
-        render::data(&result.to_string());
+        render::json(&result);
     } else if outcome.kind == OutcomeKind::Ok {
         render::data(&text);
     }

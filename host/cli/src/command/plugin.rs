@@ -141,7 +141,7 @@ async fn inspect(path: &Path, as_json: bool) -> Result<Exit, Fault> {
             "filter": info.filter,
             "tools": info.tools,
         });
-        render::data(&shown.to_string());
+        render::json(&shown);
         return Ok(Exit::Done);
     }
     let paint = Paint::for_stdout();

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use fief::folders::Folders;
 use fief::record;
-use serde_json::json;
 
 use crate::args::{Runs, Show};
 use crate::exit::{Exit, Fault};
@@ -20,7 +19,7 @@ pub(crate) fn runs(args: &Runs) -> Result<Exit, Fault> {
     let all = record::list(&folder).map_err(|error| Fault::usage(format!("{}: {error}", folder.display())))?;
     if args.json {
         let all: Vec<_> = all.iter().map(|past| &past.info).collect();
-        render::data(&json!(all).to_string());
+        render::json(&all);
         return Ok(Exit::Done);
     }
     if all.is_empty() {
@@ -53,7 +52,7 @@ pub(crate) fn show(args: &Show) -> Result<Exit, Fault> {
     if let Some(session) = &args.session {
         let session = session.parse().map_err(|error| Fault::usage(format!("{error}")))?;
         for message in past.history(&session).map_err(unreadable)? {
-            render::data(&json!(message).to_string());
+            render::json(&message);
         }
         return Ok(Exit::Done);
     }

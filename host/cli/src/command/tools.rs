@@ -30,7 +30,7 @@ pub(crate) async fn tools(args: Tools) -> Result<Exit, Fault> {
         render::warn(warning);
     }
     if args.json {
-        render::data(&as_json(&world, &planned).to_string());
+        render::json(&as_json(&world, &planned));
     } else {
         render::painted(&lines(&world, &planned, Paint::for_stdout(), width().unwrap_or(120)).join("\n"));
     }

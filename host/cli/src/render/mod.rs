@@ -52,13 +52,7 @@ impl View {
     /// Shows one event. An output that was closed ends nothing: the run goes on, and its record has it all.
     pub(crate) fn event(&mut self, event: &Event) {
         match &mut self.shape {
-            Shape::Json => {
-                if let Ok(mut line) = serde_json::to_vec(event) {
-                    line.push(b'\n');
-                    let mut out = std::io::stdout().lock();
-                    let _ = out.write_all(&line).and_then(|()| out.flush());
-                }
-            }
+            Shape::Json => json(event),
             Shape::Quiet => {}
             Shape::Plain(narrator) => {
                 let mut out = std::io::stderr().lock();
@@ -88,6 +82,15 @@ pub(crate) fn data(content: &str) {
     };
     let end = if shown.ends_with('\n') { "" } else { "\n" };
     let _ = write!(out, "{shown}{end}").and_then(|()| out.flush());
+}
+
+/// Prints one line of JSON on standard output.
+pub(crate) fn json(value: &impl serde::Serialize) {
+    if let Ok(mut line) = text::json(value) {
+        line.push('\n');
+        let mut out = std::io::stdout().lock();
+        let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());
+    }
 }
 
 /// Prints lines on standard output that are sanitised, and perhaps painted, already.

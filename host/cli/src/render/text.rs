@@ -14,20 +14,46 @@ pub(crate) fn sanitise(text: &str) -> String {
             '\n' | '\t' => out.push(c),
             '\u{0}'..='\u{1f}' => out.push(char::from_u32(0x2400 + u32::from(c)).unwrap_or('\u{fffd}')),
             '\u{7f}' => out.push('\u{2421}'),
-            '\u{80}'..='\u{9f}'
-            | '\u{200e}'
-            | '\u{200f}'
-            | '\u{061c}'
-            | '\u{202a}'..='\u{202e}'
-            | '\u{2066}'..='\u{2069}'
-            | '\u{2028}'
-            | '\u{2029}' => {
+            _ if obeyed(c) => {
                 let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
             }
             _ => out.push(c),
         }
     }
     out
+}
+
+/// One line of JSON with the same marks escaped: JSON itself escapes only C0, and a line of it may end on a terminal.
+pub(crate) fn json(value: &impl serde::Serialize) -> serde_json::Result<String> {
+    let line = serde_json::to_string(value)?;
+    if !line.contains(obeyed) {
+        return Ok(line);
+    }
+    let mut out = String::with_capacity(line.len() + 64);
+    for c in line.chars() {
+        if obeyed(c) {
+            // All of them are in the basic plane, so that one escape holds each; they stand only inside strings.
+            let _ = write!(out, "\\u{:04x}", u32::from(c));
+        } else {
+            out.push(c);
+        }
+    }
+    Ok(out)
+}
+
+/// What a terminal obeys beside C0: DEL, C1, and the marks that turn the direction of writing or end a line.
+fn obeyed(c: char) -> bool {
+    matches!(
+        c,
+        '\u{7f}'..='\u{9f}'
+            | '\u{200e}'
+            | '\u{200f}'
+            | '\u{061c}'
+            | '\u{202a}'..='\u{202e}'
+            | '\u{2066}'..='\u{2069}'
+            | '\u{2028}'
+            | '\u{2029}'
+    )
 }
 
 /// The text on one line: sanitised, white space of any length one blank.
@@ -191,6 +217,15 @@ mod tests {
         ] {
             assert_eq!(sanitise(text), shown);
         }
+    }
+
+    #[test]
+    fn json_holds_nothing_that_a_terminal_would_obey_and_reads_back_as_it_was() {
+        let text = "\u{9b}31m\u{7f} \u{202e}txt\u{2028}\u{1b}[0m plain é 字";
+        let line = json(&text).unwrap();
+        assert!(!line.contains(|c: char| c.is_control() || obeyed(c)), "{line:?}");
+        assert!(line.contains("\\u009b31m") && line.contains("é 字"));
+        assert_eq!(serde_json::from_str::<String>(&line).unwrap(), text);
     }
 
     #[test]
