@@ -10,5 +10,6 @@ mod embedding;
 mod fuzz_corpus;
 mod hostile;
 mod independent_server;
+mod readme;
 mod repository;
 mod run;
