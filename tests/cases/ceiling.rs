@@ -164,3 +164,43 @@ fn a_strangers_model_gets_no_key() {
     let connected = listener.accept();
     assert!(connected.is_err(), "the stranger's server was called: {connected:?}");
 }
+
+#[cfg(unix)]
+#[test]
+fn a_strangers_directory_cannot_be_renamed_into_another() {
+    let place = Workplace::new();
+    std::fs::create_dir_all(place.work().join("r=/host")).unwrap();
+    std::os::unix::fs::symlink("/", place.work().join("r")).unwrap();
+    place.write("fief.toml", "[policy]\nread = [\"r=/host\", \".\"]\n");
+    let mut command = place.fief(["call", "--plugins"]);
+    command
+        .arg(plugins::directory())
+        .args(["files.read", "{\"path\": \"/host/etc/hostname\"}"]);
+    let finished = Finished::of(command);
+    assert_ne!(finished.code, 0, "{}", finished.stdout);
+    assert!(finished.stderr.contains("fief trust"), "{}", finished.stderr);
+}
+
+#[test]
+fn a_strangers_archetype_cannot_bring_a_model_of_its_own() {
+    let place = Workplace::new();
+    place.write(
+        "fief.toml",
+        "[run]\narchetype = \"evil\"\n[directories]\narchetypes = [\"arch\"]\n",
+    );
+    place.write(
+        "arch/evil.toml",
+        "name = \"evil\"\ndescription = \"x\"\ninstruction = \"x\"\nmodel = \"script:stranger.jsonl\"\n",
+    );
+    place.write(
+        "stranger.jsonl",
+        "{\"session\": \"main\", \"text\": \"the stranger answers\"}\n",
+    );
+    place.write("mine.jsonl", "{\"session\": \"main\", \"text\": \"mine\"}\n");
+    let finished = Finished::of(place.fief(["run", "--model", "script:mine.jsonl", "hi"])).expect_code(2);
+    assert!(
+        finished.stdout.is_empty() && finished.stderr.contains("fief trust"),
+        "{}",
+        finished.stderr
+    );
+}

@@ -58,15 +58,38 @@ impl Trust {
     }
 }
 
-/// The canonical path, so that the same file under another name is the same file.
+/// The file's name in its canonical directory. A symbolic link is not followed: what is written relative to the directory
+/// of a file that was accepted elsewhere would mean another directory here.
 fn key(path: &Path) -> io::Result<String> {
-    Ok(path.canonicalize()?.to_string_lossy().into_owned())
+    let missing = || io::Error::new(io::ErrorKind::InvalidInput, "the path names no file");
+    let name = path.file_name().ok_or_else(missing)?;
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    Ok(directory.canonicalize()?.join(name).to_string_lossy().into_owned())
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_to_an_accepted_file_is_not_accepted() {
+        let home = tempfile::tempdir().unwrap();
+        let (mine, theirs) = (home.path().join("mine"), home.path().join("theirs"));
+        fs::create_dir(&mine).unwrap();
+        fs::create_dir(&theirs).unwrap();
+        let text = b"[policy]\nwrite = [\".\"]\n";
+        fs::write(mine.join("fief.toml"), text).unwrap();
+        std::os::unix::fs::symlink("../mine/fief.toml", theirs.join("fief.toml")).unwrap();
+        let trust = Trust::below(&home.path().join("state"));
+        trust.accept(&mine.join("fief.toml")).unwrap();
+        assert!(trust.holds(&mine.join("fief.toml"), text));
+        assert!(!trust.holds(&theirs.join("fief.toml"), text));
+    }
 
     #[test]
     fn a_changed_file_must_be_accepted_again() {

@@ -27,6 +27,9 @@ pub struct World {
     pub model: Option<String>,
     /// The names of the configured models: an archetype's `model` must be one, or `provider:name`.
     pub models: Vec<String>,
+    /// Whether a repository that nobody trusts had its say: then an archetype's model must be a configured one, since
+    /// `PROVIDER:NAME` outright would send the operator's data, and a key, where a stranger wants them.
+    pub untrusted: bool,
     /// What `forward_events` means where it is absent: false for embedders, true in the binary.
     pub forward_events: bool,
 }

@@ -38,6 +38,7 @@ impl Host {
             config,
             files,
             mut warnings,
+            untrusted,
         } = match options.configured {
             true => settings::read(&work, &folders, options.config.as_deref())?,
             false => Settings::default(),
@@ -107,6 +108,7 @@ impl Host {
             defaults: config.agents.clone(),
             model: options.model.clone().or_else(|| config.model.clone()),
             models: names,
+            untrusted,
             forward_events: options.forward_events,
         });
         let sandbox = plugins.sandbox.clone();

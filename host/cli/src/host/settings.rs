@@ -19,6 +19,8 @@ pub(super) struct Settings {
     /// The files that it came from.
     pub(super) files: Vec<PathBuf>,
     pub(super) warnings: Vec<String>,
+    /// Whether a repository's file that nobody trusts is among them.
+    pub(super) untrusted: bool,
 }
 
 /// Reads the operator's file and the repository's, and lays the one over the other. `named` is the flag's.
@@ -69,6 +71,7 @@ pub(super) fn read(working_directory: &Path, folders: &Folders, named: Option<&P
             .push(format!("read {}, then accept it with `fief trust`", theirs.display()));
     }
     settings.config = layered.config;
+    settings.untrusted = true;
     Ok(settings)
 }
 

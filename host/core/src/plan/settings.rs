@@ -156,10 +156,18 @@ pub(super) fn is_known(world: &World, model: &str) -> bool {
     let outright = model
         .split_once(':')
         .is_some_and(|(provider, name)| PROVIDERS.contains(&provider) && !name.is_empty());
-    outright || world.model.as_deref() == Some(model) || world.models.iter().any(|known| known == model)
+    (outright && !world.untrusted)
+        || world.model.as_deref() == Some(model)
+        || world.models.iter().any(|known| known == model)
 }
 
 fn unknown(world: &World, who: &str, model: &str) -> PlanError {
+    if world.untrusted {
+        return PlanError::configuration(format!(
+            "{who}: model `{model}` is not one of your `[models]`, and this directory's `fief.toml` is not trusted\n\
+             hint: read it and the archetypes that it names, then accept it with `fief trust`"
+        ));
+    }
     PlanError::configuration(format!(
         "{who}: model `{model}` is not configured; `PROVIDER:NAME` or one of {}",
         choices(model, world.models.iter().map(String::as_str))

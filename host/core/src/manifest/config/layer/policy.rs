@@ -142,8 +142,14 @@ impl Layer<'_> {
     /// The canonical form of the paths that `allowed` holds for: a symbolic link of the repository leads nowhere else.
     fn inside(&mut self, key: &str, paths: &[PathBuf], allowed: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
         let mut kept = Vec::new();
+        // `DIR=GUEST` is taken apart later: what is compared here must be the very path that is granted then.
+        let renamed = |path: &Path| path.to_string_lossy().contains('=');
         for path in paths {
             match self.files.canonical(path) {
+                Ok(whole) if renamed(path) || renamed(&whole) => {
+                    let why = "a repository that is not trusted cannot name a path that holds `=`";
+                    self.ignore(key, &format!("`{}`: {why}", path.display()));
+                }
                 Ok(whole) if allowed(&whole) => kept.push(whole),
                 Ok(_) => self.ignore(key, &format!("`{}`: {WIDENS}", path.display())),
                 Err(error) => self.ignore(key, &format!("`{}`: {error}", path.display())),
