@@ -29,7 +29,6 @@ use fief_core::report::Report;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 
-use crate::clock;
 use crate::drive::Run;
 use crate::drive::agent::{Body, Course};
 use crate::drive::ask::{Asker, Question};
@@ -37,6 +36,7 @@ use crate::drive::stream::{Emitter, EventStream, Source};
 use crate::error::Error;
 use crate::host::Host;
 use crate::record::{Past, Record, RunInfo};
+use crate::{clock, private};
 
 /// How a session starts. The default: the configured archetype and model, no record, nobody to ask.
 #[derive(Debug, Default)]
@@ -59,6 +59,8 @@ pub struct Session {
     system: String,
     warnings: Vec<String>,
     history: Vec<Message>,
+    /// Where the record is to go: it is begun by the first task, since what never ran is no run.
+    runs: Option<PathBuf>,
     kept: Option<Arc<Record>>,
     info: RunInfo,
     events: Option<UnboundedReceiver<Event>>,
@@ -109,7 +111,6 @@ impl Host {
                 Ok((past.history(&SessionId::main())?, past.children()?, last))
             };
             (history, children, recorded) = read().map_err(|error| Error::usage(error.to_string()))?;
-            mend(&mut history);
             if record.is_some() {
                 record = past.folder.parent().map(PathBuf::from);
             }
@@ -119,18 +120,8 @@ impl Host {
                 ..past.info
             };
         }
-        let kept = match &record {
-            Some(runs) => {
-                let opened = Record::open(runs, info.clone());
-                Some(Arc::new(opened.map_err(|error| Error::Io {
-                    path: runs.join(&info.run),
-                    error,
-                })?))
-            }
-            None => None,
-        };
         let (sender, events) = unbounded_channel();
-        let stream = EventStream::new(info.run.clone(), self.redactor(), kept.clone(), recorded, Some(sender));
+        let stream = EventStream::new(info.run.clone(), self.redactor(), None, recorded, Some(sender));
         let asker = Asker::new(questions);
         let run = Run::new(
             self.world().clone(),
@@ -145,13 +136,20 @@ impl Host {
             .await
             .map_err(Error::usage)?;
         let system = body.system("", false).await.map_err(Error::usage)?;
+        if let Some(runs) = &record {
+            private::create_dir(runs).map_err(|error| Error::Io {
+                path: runs.clone(),
+                error,
+            })?;
+        }
         Ok(Session {
             course: Course::new(body),
             started: false,
             system,
             warnings,
             history,
-            kept,
+            runs: record,
+            kept: None,
             info,
             events: Some(events),
             current: Arc::default(),
@@ -186,7 +184,7 @@ impl Session {
         &self.info.run
     }
 
-    /// The folder of the record, if one is kept.
+    /// The folder of the record, if one is kept; from the first task on.
     #[must_use]
     pub fn folder(&self) -> Option<PathBuf> {
         self.kept.as_ref().map(|record| record.folder().to_path_buf())
@@ -201,6 +199,7 @@ impl Session {
             self.course.go_on(task, token).await
         } else {
             self.started = true;
+            self.begin_record();
             self.first(task, token).await
         };
         if let Some(record) = &self.kept {
@@ -208,6 +207,19 @@ impl Session {
             stream.check_record(record.finish(report.status, report.usage));
         }
         report
+    }
+
+    fn begin_record(&mut self) {
+        let Some(runs) = self.runs.take() else { return };
+        let stream = self.course.body().emitter.stream();
+        match Record::open(&runs, self.info.clone()) {
+            Ok(record) => {
+                let record = Arc::new(record);
+                stream.keep(record.clone());
+                self.kept = Some(record);
+            }
+            Err(error) => stream.check_record(Err(error)),
+        }
     }
 
     async fn first(&mut self, task: String, token: CancellationToken) -> Report {
@@ -223,52 +235,5 @@ impl Session {
             ..Start::default()
         };
         self.course.start(start, token).await
-    }
-}
-
-/// A history that a killed process left may end with calls that have no result: providers refuse it, so the calls are
-/// taken away, and their text is kept.
-fn mend(history: &mut Vec<Message>) {
-    if let Some(Message::Assistant(last)) = history.last_mut()
-        && !last.calls.is_empty()
-    {
-        last.calls.clear();
-        last.reasoning.clear();
-        if last.text.trim().is_empty() {
-            history.pop();
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use fief_core::message::{Arguments, Assistant, Content, ToolCall};
-
-    use super::*;
-
-    #[test]
-    fn a_history_that_was_cut_has_no_call_without_a_result() {
-        let user = Message::User {
-            content: vec![Content::Text("look".into())],
-        };
-        let call = ToolCall {
-            id: "1".into(),
-            name: "files.read".into(),
-            arguments: Arguments::Object(Default::default()),
-        };
-        let answer = |text: &str| Assistant {
-            text: text.into(),
-            calls: vec![call.clone()],
-            ..Assistant::default()
-        };
-        for (text, left) in [("I will look", 2), ("", 1)] {
-            let mut history = vec![user.clone(), Message::Assistant(answer(text))];
-            mend(&mut history);
-            assert_eq!(history.len(), left);
-            if let Some(Message::Assistant(last)) = history.get(1) {
-                assert!(last.calls.is_empty());
-            }
-        }
     }
 }

@@ -8,9 +8,11 @@ use fief_core::agent::spec::AgentSpec;
 use fief_core::agent::state::closing_time;
 use fief_core::agent::{Action, Agent, Input, Start, step};
 use fief_core::event::EventKind;
+use fief_core::grant::Holding;
+use fief_core::id::PluginName;
 use fief_core::message::{Message, Request};
 use fief_core::port::{BoxStream, Filter, Model, ModelError, ModelErrorKind, ModelEvent, Tools};
-use fief_core::report::Report;
+use fief_core::report::{Report, Status};
 use fief_core::tool::{Invocation, Outcome};
 use futures::StreamExt as _;
 use serde_json::json;
@@ -35,9 +37,35 @@ pub struct Body {
     pub(crate) emitter: Emitter,
     pub(crate) supplied: Supplied,
     pub(crate) tools: Arc<dyn Tools>,
-    /// Its filters, in order, each with its name.
-    pub(crate) filters: Vec<(String, Arc<dyn Filter>)>,
+    /// Its filters, in order: they see every call.
+    pub(crate) filters: Vec<Guard>,
+    /// Filters of its ways to a child: they see the calls that start one, after its own.
+    pub(crate) spawn_filters: Vec<Guard>,
+    pub(crate) dynamic_filters: Vec<Guard>,
     pub(crate) slot: Slot,
+}
+
+/// A filter that an agent's calls are shown to.
+#[derive(Clone)]
+pub(crate) struct Guard {
+    pub(crate) name: String,
+    pub(crate) filter: Arc<dyn Filter>,
+    /// Whether it may ask the person.
+    pub(crate) person: bool,
+}
+
+impl Guard {
+    async fn all(run: &Run, filters: &[(PluginName, Holding)]) -> Result<Vec<Self>, String> {
+        let mut guards = Vec::with_capacity(filters.len());
+        for (plugin, holding) in filters {
+            guards.push(Self {
+                name: plugin.to_string(),
+                filter: run.supply.filter(plugin.clone(), holding.clone()).await?,
+                person: holding.grant.person,
+            });
+        }
+        Ok(guards)
+    }
 }
 
 impl std::fmt::Debug for Body {
@@ -56,13 +84,17 @@ impl Body {
     pub(crate) async fn new(run: Arc<Run>, spec: AgentSpec, emitter: Emitter, slot: Slot) -> Result<Arc<Self>, String> {
         let supplied = run.supply.model(&spec.model)?;
         let tools = run.supply.tools(spec.holdings.clone()).await?;
-        let mut filters = Vec::with_capacity(spec.filters.len());
-        for (plugin, holding) in &spec.filters {
-            filters.push((
-                plugin.to_string(),
-                run.supply.filter(plugin.clone(), holding.clone()).await?,
-            ));
-        }
+        let filters = Guard::all(&run, &spec.filters).await?;
+        // One filter sees a call once.
+        let further = |named: &[(PluginName, Holding)]| -> Vec<_> {
+            named
+                .iter()
+                .filter(|one| !spec.filters.contains(one))
+                .cloned()
+                .collect()
+        };
+        let spawn_filters = Guard::all(&run, &further(&spec.ways.spawn_filters)).await?;
+        let dynamic_filters = Guard::all(&run, &further(&spec.ways.dynamic_filters)).await?;
         Ok(Arc::new(Self {
             run,
             spec: Arc::new(spec),
@@ -70,6 +102,8 @@ impl Body {
             supplied,
             tools,
             filters,
+            spawn_filters,
+            dynamic_filters,
             slot,
         }))
     }
@@ -93,6 +127,8 @@ impl Body {
             supplied,
             tools,
             filters: Vec::new(),
+            spawn_filters: Vec::new(),
+            dynamic_filters: Vec::new(),
             slot: Slot::default(),
         }))
     }
@@ -138,6 +174,18 @@ pub struct Course {
     told: u8,
     told_at: Instant,
     deadlines: Vec<Instant>,
+    /// Whether a task runs that has not ended yet.
+    open: bool,
+}
+
+/// Whatever drops an agent in the middle of its task, its watcher and its record learn that it ended.
+impl Drop for Course {
+    fn drop(&mut self) {
+        self.close(
+            Status::Cancelled,
+            "[not finished: it was stopped before it could report]",
+        );
+    }
 }
 
 impl Course {
@@ -153,6 +201,7 @@ impl Course {
             told: 0,
             told_at: Instant::now(),
             deadlines: Vec::new(),
+            open: false,
         }
     }
 
@@ -200,7 +249,41 @@ impl Course {
         self.go(actions, token).await
     }
 
+    /// Ends a task that its machine cannot end any more: it crashed, or is dropped. What it cost so far is told.
+    pub(crate) fn close(&mut self, status: Status, text: &str) -> Report {
+        let (usage, own_usage) = self.agent.as_ref().map(Agent::usage).unwrap_or_default();
+        let report = Report {
+            status,
+            text: text.into(),
+            usage,
+            own_usage,
+            failure: None,
+            descendants: 0,
+        };
+        if std::mem::take(&mut self.open) {
+            let report_text = report.text.clone();
+            self.body.emitter.emit(if self.body.emitter.source().parent.is_some() {
+                EventKind::AgentFinished {
+                    status,
+                    report: report_text,
+                    usage,
+                    own_usage,
+                }
+            } else {
+                EventKind::RunFinished {
+                    status,
+                    report: report_text,
+                    usage,
+                    own_usage,
+                }
+            });
+            self.record_end(&report);
+        }
+        report
+    }
+
     async fn go(&mut self, mut actions: Vec<Action>, token: CancellationToken) -> Report {
+        self.open = true;
         self.children_token = token.child_token();
         self.token = token;
         self.told = 0;
@@ -279,6 +362,7 @@ impl Course {
                 self.children_token.cancel();
                 self.children_token = self.token.child_token();
             }
+            Action::AbandonChildren => self.children.shutdown().await,
             Action::Finish(report) => {
                 self.finish(&report).await;
                 return Some(report);
@@ -301,6 +385,11 @@ impl Course {
     async fn finish(&mut self, report: &Report) {
         self.work.shutdown().await;
         self.children.shutdown().await;
+        self.open = false;
+        self.record_end(report);
+    }
+
+    fn record_end(&self, report: &Report) {
         let stream = self.body.emitter.stream();
         let Some(record) = stream.record() else { return };
         let end = stream.redact_json(json!({

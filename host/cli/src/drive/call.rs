@@ -12,7 +12,7 @@ use fief_core::tool::{Invocation, Outcome, OutcomeKind};
 use futures::FutureExt as _;
 use serde_json::Value;
 
-use super::agent::Body;
+use super::agent::{Body, Guard};
 use super::ask::{Visitor, is_asked_for};
 use super::millis;
 use super::stream::Emitter;
@@ -53,7 +53,8 @@ impl Call {
     pub(super) async fn outcome(mut self) -> Outcome {
         let tool = self.invocation.tool.to_string();
         let arguments = std::mem::take(&mut self.invocation.arguments);
-        let checked = match before(&self.body, &self.invocation.call, &tool, arguments).await {
+        let guards = &self.body.filters;
+        let checked = match before(&self.body, guards, &self.invocation.call, &tool, arguments).await {
             Ok((arguments, changed)) => self.check(&tool, arguments, changed),
             Err(refused) => Err(refused),
         };
@@ -70,7 +71,15 @@ impl Call {
             ..self.invocation.clone()
         };
         let outcome = self.body.tools.call(invocation, context).await;
-        let outcome = after(&self.body, &self.invocation.call, &tool, &arguments, outcome).await;
+        let outcome = after(
+            &self.body,
+            &self.body.filters,
+            &self.invocation.call,
+            &tool,
+            &arguments,
+            outcome,
+        )
+        .await;
         redacted(&self.body, outcome)
     }
 
@@ -155,14 +164,17 @@ pub(super) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
 /// Shows a call to the filters, in order. The arguments to go on with, and the last filter that changed them.
 pub(super) async fn before(
     body: &Body,
+    guards: &[Guard],
     call: &str,
     tool: &str,
     mut arguments: Value,
 ) -> Result<(Value, Option<String>), Outcome> {
     let mut changed = None;
-    for (name, filter) in &body.filters {
-        let verdict = filter
-            .before_call(subject(body, tool, &arguments), filter_context(body, call, name))
+    for guard in guards {
+        let name = &guard.name;
+        let verdict = guard
+            .filter
+            .before_call(subject(body, tool, &arguments), filter_context(body, call, guard))
             .await;
         match verdict {
             CallVerdict::Pass => {}
@@ -182,10 +194,19 @@ pub(super) async fn before(
 }
 
 /// Shows an outcome to the filters, the last one first: the first filter sees the call first and has the last word.
-pub(super) async fn after(body: &Body, call: &str, tool: &str, arguments: &Value, mut outcome: Outcome) -> Outcome {
-    for (name, filter) in body.filters.iter().rev() {
-        let context = filter_context(body, call, name);
-        match filter
+pub(super) async fn after(
+    body: &Body,
+    guards: &[Guard],
+    call: &str,
+    tool: &str,
+    arguments: &Value,
+    mut outcome: Outcome,
+) -> Outcome {
+    for guard in guards.iter().rev() {
+        let name = &guard.name;
+        let context = filter_context(body, call, guard);
+        match guard
+            .filter
             .after_call(subject(body, tool, arguments), outcome.clone(), context)
             .await
         {
@@ -208,13 +229,11 @@ fn subject(body: &Body, tool: &str, arguments: &Value) -> Subject {
     }
 }
 
-fn filter_context(body: &Body, call: &str, filter: &str) -> CallContext {
-    let holding = body.spec.filters.iter().find(|(name, _)| name.as_str() == filter);
-    let person = holding.is_some_and(|(_, holding)| holding.grant.person);
+fn filter_context(body: &Body, call: &str, guard: &Guard) -> CallContext {
     CallContext {
-        sink: Sink::shared(&body.emitter, call, filter, filter),
+        sink: Sink::shared(&body.emitter, call, &guard.name, &guard.name),
         toolbox: None,
-        person: person.then(|| visitor(body, filter)),
+        person: guard.person.then(|| visitor(body, &guard.name)),
     }
 }
 

@@ -8,9 +8,8 @@ use std::time::Instant;
 use fief_core::agent::spec::ChildRequest;
 use fief_core::agent::{Input, Start, request};
 use fief_core::budget::Allowance;
-use fief_core::event::EventKind;
 use fief_core::id::SessionId;
-use fief_core::message::{Message, Usage};
+use fief_core::message::Message;
 use fief_core::plan;
 use fief_core::port::BoxFuture;
 use fief_core::report::{Report, Status};
@@ -19,7 +18,7 @@ use futures::FutureExt as _;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::agent::{Body, Course};
+use super::agent::{Body, Course, Guard};
 use super::call::{after, before, not_allowed, panic_text, redacted};
 use super::millis;
 use super::slot::Slot;
@@ -75,10 +74,11 @@ impl Spawned {
             ready = ready => ready.map_err(|refused| redacted(&self.parent, refused))?,
         };
         let made_up = matches!(self.request, ChildRequest::Dynamic { .. });
-        let system = child
-            .system(&self.parent_task, made_up)
-            .await
-            .map_err(|why| not_started(&why))?;
+        let system = tokio::select! {
+            biased;
+            () = token.cancelled() => return Err(cancelled()),
+            system = child.system(&self.parent_task, made_up) => system.map_err(|why| not_started(&why))?,
+        };
         let (task, label) = match &self.request {
             ChildRequest::Archetype { task, label, .. } => (task.clone(), label.clone()),
             ChildRequest::Dynamic { task, .. } => (task.clone(), None),
@@ -97,20 +97,35 @@ impl Spawned {
             ..Start::default()
         };
         let mut course = Course::new(child.clone());
-        let run = AssertUnwindSafe(course.start(start, token)).catch_unwind();
+        let run = AssertUnwindSafe(course.start(start, token.clone())).catch_unwind();
         let report = match run.await {
             Ok(report) => report,
-            Err(panic) => crashed(&child.emitter, &panic_text(&*panic)),
+            Err(panic) => {
+                // A bug in the host ends one child, as a failure that its parent can act on.
+                tracing::error!(why = panic_text(&*panic), %session, "an agent crashed in the host");
+                course.close(Status::Failed, "the host failed while it ran this agent")
+            }
         };
         drop(course);
-        Ok((session, self.filtered(report).await))
+        let withheld = Report {
+            status: Status::Cancelled,
+            text: "[not finished: it was cancelled while filters looked at the report]".into(),
+            ..report.clone()
+        };
+        let report = tokio::select! {
+            biased;
+            report = self.filtered(report) => report,
+            () = token.cancelled() => withheld,
+        };
+        Ok((session, report))
     }
 
     /// Shows the call to the parent's filters and, where policy wants it, to the person. Changed arguments are read
     /// again, so that they can ask for nothing that the model's could not.
     async fn settle_request(&mut self) -> Result<(), Outcome> {
         let arguments = std::mem::take(&mut self.arguments);
-        let (arguments, changed) = before(&self.parent, &self.call, &self.tool, arguments).await?;
+        let guards = self.guards();
+        let (arguments, changed) = before(&self.parent, &guards, &self.call, &self.tool, arguments).await?;
         if let Some(filter) = changed {
             let own: Vec<String> = self.parent.spec.tools.keys().cloned().collect();
             let ways = &self.parent.spec.ways;
@@ -126,6 +141,15 @@ impl Spawned {
             Some(refused) => Err(refused),
             None => Ok(()),
         }
+    }
+
+    /// The filters that see this call: its agent's own, then those of the way to a child.
+    fn guards(&self) -> Vec<Guard> {
+        let of_way = match self.request {
+            ChildRequest::Archetype { .. } => &self.parent.spawn_filters,
+            ChildRequest::Dynamic { .. } => &self.parent.dynamic_filters,
+        };
+        self.parent.filters.iter().chain(of_way).cloned().collect()
     }
 
     /// Plans the child and gives it what it runs on.
@@ -151,7 +175,8 @@ impl Spawned {
 
     /// Shows the report to the parent's filters.
     async fn filtered(&self, mut report: Report) -> Report {
-        if self.parent.filters.is_empty() {
+        let guards = self.guards();
+        if guards.is_empty() {
             return report;
         }
         let kind = if report.status == Status::Done {
@@ -163,7 +188,15 @@ impl Spawned {
             kind,
             ..Outcome::ok(report.text.clone())
         };
-        let seen = after(&self.parent, &self.call, &self.tool, &self.arguments, outcome.clone()).await;
+        let seen = after(
+            &self.parent,
+            &guards,
+            &self.call,
+            &self.tool,
+            &self.arguments,
+            outcome.clone(),
+        )
+        .await;
         if seen != outcome {
             report.text = redacted(&self.parent, seen.clone()).text();
             if seen.kind != OutcomeKind::Ok && report.status == Status::Done {
@@ -176,24 +209,4 @@ impl Spawned {
 
 fn not_started(why: &str) -> Outcome {
     Outcome::refused(OutcomeKind::ToolError, format!("no agent was started: {why}"))
-}
-
-/// A bug in the host ends one child, as a failure that its parent can act on.
-fn crashed(emitter: &Emitter, why: &str) -> Report {
-    tracing::error!(why, session = %emitter.source().session, "an agent crashed in the host");
-    let report = Report {
-        status: Status::Failed,
-        text: "the host failed while it ran this agent".into(),
-        usage: Usage::default(),
-        own_usage: Usage::default(),
-        failure: None,
-        descendants: 0,
-    };
-    emitter.emit(EventKind::AgentFinished {
-        status: report.status,
-        report: report.text.clone(),
-        usage: report.usage,
-        own_usage: report.own_usage,
-    });
-    report
 }

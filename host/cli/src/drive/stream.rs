@@ -1,7 +1,7 @@
 //! The one stream of events of a run: stamped, redacted, recorded, and shown to whoever watches.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use fief_core::event::{Event, EventKind, Forwarded};
 use fief_core::id::SessionId;
@@ -19,7 +19,7 @@ use crate::record::Record;
 pub struct EventStream {
     run: String,
     redact: Arc<Redactor>,
-    record: Option<Arc<Record>>,
+    record: OnceLock<Arc<Record>>,
     record_failed: AtomicBool,
     state: Mutex<State>,
 }
@@ -56,10 +56,16 @@ impl EventStream {
         Arc::new(Self {
             run,
             redact,
-            record,
+            record: record.map(OnceLock::from).unwrap_or_default(),
             record_failed: AtomicBool::new(false),
             state,
         })
+    }
+
+    /// Keeps a record from now on, in which a past run left as many events as [`Self::new`] was told. One that is kept
+    /// already goes on.
+    pub(crate) fn keep(&self, record: Arc<Record>) {
+        let _ = self.record.set(record);
     }
 
     /// The run.
@@ -71,7 +77,7 @@ impl EventStream {
     /// The record, if one is kept.
     #[must_use]
     pub fn record(&self) -> Option<&Arc<Record>> {
-        self.record.as_ref()
+        self.record.get()
     }
 
     /// Takes the values of secrets out of a text.
@@ -225,7 +231,7 @@ impl Emitter {
         let event = self.stream.redacted(self.stream.stamp(&self.source, kind));
         let mut state = self.stream.state.lock().unwrap_or_else(PoisonError::into_inner);
         let mut written = Ok(());
-        if let Some(record) = &self.stream.record {
+        if let Some(record) = self.stream.record() {
             state.recorded += 1;
             written = record.event(&Event {
                 seq: state.recorded,

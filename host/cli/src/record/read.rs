@@ -127,7 +127,7 @@ impl Past {
     }
 }
 
-/// Every run below `runs`, oldest first; folders that hold no readable run are left out.
+/// Every run below `runs`, newest first; folders that hold no readable run are left out.
 ///
 /// # Errors
 /// What the system says of the folder; one that does not exist holds no runs.
@@ -138,7 +138,8 @@ pub fn list(runs: &Path) -> io::Result<Vec<Past>> {
         Err(error) => return Err(error),
     };
     let mut folders: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    folders.sort();
+    // A run's name starts with its time.
+    folders.sort_unstable_by(|one, other| other.cmp(one));
     Ok(folders
         .into_iter()
         .filter_map(|folder| Past::open(folder).ok())
@@ -167,7 +168,7 @@ pub fn find(runs: &Path, run: &str) -> Result<Past, PastError> {
         folder: runs.into(),
     };
     if run == "last" {
-        return all.into_iter().next_back().ok_or_else(unknown);
+        return all.into_iter().next().ok_or_else(unknown);
     }
     let mut found: Vec<Past> = all.into_iter().filter(|past| past.info.run.starts_with(run)).collect();
     match found.len() {

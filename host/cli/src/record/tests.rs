@@ -113,7 +113,7 @@ fn an_unknown_or_ambiguous_run_is_named() {
     );
     assert_eq!(
         find(runs.path(), "ab").unwrap_err().to_string(),
-        "`ab` is the start of more than one run: ab1, ab2"
+        "`ab` is the start of more than one run: ab2, ab1"
     );
     let damaged = runs.path().join("ab1/events.jsonl");
     std::fs::write(&damaged, "{}\nnot json\n").unwrap();

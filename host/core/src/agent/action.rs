@@ -41,6 +41,9 @@ pub enum Action {
     /// Drop the outstanding request and the outstanding calls, of which no input is expected any more, and feed
     /// [`super::Input::Cancel`] to every outstanding child, of each of which an input *is* still expected.
     StopCalls,
+    /// Drop the outstanding children, of none of which an input is expected any more: they were told to stop, and did
+    /// not. Each must have ended for its watcher and its record before the next action.
+    AbandonChildren,
     /// It ended. Always the last action.
     Finish(Report),
 }

@@ -298,6 +298,7 @@ impl Agent {
     /// Stops what runs. Tools have their results at once; children still hand back what they cost.
     pub(super) fn stop_calls(&mut self, stop: Stop, wait: bool, out: &mut Vec<Action>) {
         out.push(Action::StopCalls);
+        let stopped = out.len();
         let mut abandoned = Vec::new();
         if let Phase::Calling(calls) = &mut self.phase {
             calls.stopped = Some(stop);
@@ -311,6 +312,10 @@ impl Agent {
                 }
                 entry.finish(&stop.outcome(), 0, None, out);
             }
+        }
+        if !abandoned.is_empty() {
+            // Before the results, so that no child's end comes after its parent's.
+            out.insert(stopped, Action::AbandonChildren);
         }
         for call in abandoned {
             self.account.release(&call);

@@ -87,9 +87,10 @@ pub struct Ways {
     pub skip_summarization: bool,
     /// Whether it is spared after a dynamic child.
     pub dynamic_skip_summarization: bool,
-    /// Filters of children by `spawn_subagent` and the agent tools, beside their own.
+    /// Filters of `spawn_subagent` and the agent tools: they see the calls that start a child and its report, after the
+    /// agent's own filters, and every call of the child, after the child's own.
     pub spawn_filters: Vec<(PluginName, Holding)>,
-    /// Filters of dynamic children.
+    /// The same of dynamic children.
     pub dynamic_filters: Vec<(PluginName, Holding)>,
     /// `[agents.config]`: what a key means that a child's archetype leaves out.
     pub defaults: AgentConfig,

@@ -251,6 +251,12 @@ impl Agent {
         self.history.share()
     }
 
+    /// What its tree has cost so far, and what it has cost itself.
+    #[must_use]
+    pub fn usage(&self) -> (Usage, Usage) {
+        (self.usage, self.own_usage)
+    }
+
     /// Its account: what is spent, reserved and left.
     #[must_use]
     pub fn account(&self) -> &Account {

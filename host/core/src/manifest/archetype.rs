@@ -291,7 +291,7 @@ pub struct BudgetRequest {
 pub struct SpawnConfig {
     /// Of `spawn_subagent` and the agent tools of this agent.
     pub skip_summarization: Option<bool>,
-    /// Filters of the children that it starts.
+    /// Plugins that see the calls that start a child, its report, and every call of the child's, in order.
     pub filters: Option<Vec<ToolGrant>>,
 }
 

@@ -91,7 +91,7 @@ fn by_archetype(world: &World, parent: &AgentSpec, archetype: &Archetype) -> Res
     Ok(planned(world, parts, settings, equipment))
 }
 
-/// The filters that the way to a child names, after the child's own.
+/// The filters that the way to a child names, after the child's own: a way that is watched is watched to its end.
 fn add(filters: &mut Vec<(PluginName, Holding)>, more: &[(PluginName, Holding)]) {
     for filter in more {
         if !filters.contains(filter) {

@@ -32,7 +32,7 @@ fn a_task_is_asked_called_and_answered() {
 }
 
 #[test]
-fn results_come_in_call_order_whatever_ends_first() {
+fn b86_one_result_per_call_in_call_order_whatever_ends_first_or_twice() {
     let mut run = Run::begin(&spec(|_| {}));
     run.check([
         (
@@ -69,7 +69,7 @@ fn without_parallel_calls_one_runs_after_the_other() {
 }
 
 #[test]
-fn b48_b49_a_call_of_what_is_not_granted_is_refused_and_told_what_may_be_called() {
+fn b48_a_call_of_what_is_not_granted_is_refused_and_told_what_may_be_called() {
     let mut run = Run::begin(&spec(|_| {}));
     run.check([(
         calls(vec![call("a", "files.writ", json!({"path": "a"}))]),

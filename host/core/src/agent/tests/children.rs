@@ -93,17 +93,24 @@ fn b55_a_child_starts_with_its_task_alone() {
     );
 }
 
+/// What a child sees of its parent's history before its task, with so many turns.
+fn shown(turns: Option<Option<u32>>) -> Vec<String> {
+    let spec = spec(|spec| {
+        spec.parent_history = turns;
+        spec.task_suffix = Some(String::new());
+    });
+    Run::new(&spec, child_start(Some(history()))).0.history()
+}
+
 #[test]
-fn b58_b59_parent_history_is_opt_in_and_counted_from_user_texts() {
-    let shown = |turns: Option<Option<u32>>| {
-        let spec = spec(|spec| {
-            spec.parent_history = turns;
-            spec.task_suffix = Some(String::new());
-        });
-        Run::new(&spec, child_start(Some(history()))).0.history()
-    };
-    assert_eq!(shown(None).len(), 1);
-    assert_eq!(shown(Some(Some(0))).len(), 1, "0 means none");
+fn b58_parent_history_is_opt_in_and_0_means_none() {
+    assert_eq!(shown(None), ["user: look"]);
+    assert_eq!(shown(Some(Some(0))), ["user: look"]);
+    assert_eq!(shown(Some(None)).len(), 2);
+}
+
+#[test]
+fn b59_the_last_turns_are_counted_from_user_texts() {
     for (turns, has, lacks) in [
         (Some(1), vec!["user: third"], vec!["second", "first"]),
         (
@@ -128,22 +135,10 @@ fn b58_b59_parent_history_is_opt_in_and_counted_from_user_texts() {
 }
 
 #[test]
-fn b60_b61_the_call_being_made_is_not_in_it_and_it_is_marked_as_history() {
-    let (run, _) = Run::new(
-        &spec(|spec| spec.parent_history = Some(None)),
-        child_start(Some(history())),
-    );
-    let shown = &run.history()[0];
+fn b60_the_call_that_is_being_made_is_not_in_it() {
+    let shown = &shown(Some(None))[0];
     assert!(
         !shown.contains("delegating") && !shown.contains("spawn_subagent"),
-        "{shown}"
-    );
-    assert!(
-        shown.starts_with("user: [from the host, not from the user] What follows is the history"),
-        "{shown}"
-    );
-    assert!(
-        shown.contains("<history of=\"the agent that started you\" mark=\""),
         "{shown}"
     );
     let only_the_call = Arc::new(history().last().cloned().into_iter().collect());
@@ -155,7 +150,41 @@ fn b60_b61_the_call_being_made_is_not_in_it_and_it_is_marked_as_history() {
 }
 
 #[test]
-fn b57_b62_siblings_get_the_same_history_and_write_into_none() {
+fn b61_injected_history_is_marked_as_history_not_spoken_by_the_user() {
+    let shown = &shown(Some(None))[0];
+    assert!(
+        shown.starts_with("user: [from the host, not from the user] What follows is the history"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("<history of=\"the agent that started you\" mark=\""),
+        "{shown}"
+    );
+}
+
+#[test]
+fn b57_no_state_is_written_back_but_the_report() {
+    let mut run = Run::begin(&parent(|_| {}));
+    let before = run
+        .request
+        .as_ref()
+        .map(|request| (request.clone(), run.history()))
+        .unwrap();
+    run.feed(calls(vec![spawn("c", "explore")]));
+    run.feed(reported("c", Status::Done, "found it"));
+    let (after, history) = (run.request.as_ref().unwrap(), run.history());
+    assert_eq!(history[..before.1.len()], before.1[..], "what stood there stands");
+    assert_eq!(history.len(), before.1.len() + 2, "one call and one result more");
+    assert_eq!(after.system, before.0.system);
+    assert!(
+        Arc::ptr_eq(&after.tools, &before.0.tools),
+        "declared once, for every request"
+    );
+    assert_eq!(after.generation, before.0.generation);
+}
+
+#[test]
+fn b62_a_report_enters_only_with_those_of_its_siblings() {
     let mut run = Run::begin(&parent(|_| {}));
     let before = run.agent().history();
     run.check([
@@ -165,25 +194,35 @@ fn b57_b62_siblings_get_the_same_history_and_write_into_none() {
         ),
         (reported("c", Status::Done, "secret of c"), &["result c ok: …"]),
     ]);
-    assert_eq!(
-        run.history().len(),
-        before.len() + 1,
-        "a report enters only with those of its siblings"
-    );
+    assert_eq!(run.history().len(), before.len() + 1);
 }
 
 #[test]
-fn b73_b78_b79_b87_a_childs_failure_is_a_result_and_leaves_its_siblings() {
+fn b78_a_child_that_cannot_be_built_is_an_error() {
+    let mut run = Run::begin(&parent(|_| {}));
+    run.check([
+        (calls(vec![spawn("c", "explore")]), &["spawn c explore look"] as &[_]),
+        (
+            refused("c"),
+            &[
+                "result c tool-error: no agent was started: `web` cannot be linked",
+                "turn 2",
+                "ask",
+            ],
+        ),
+    ]);
+    assert_eq!(run.agent().account().outstanding(), 0);
+}
+
+#[test]
+fn b87_a_siblings_failure_stays_its_own() {
     let mut run = Run::begin(&parent(|_| {}));
     run.check([
         (
             calls(vec![spawn("c", "explore"), spawn("d", "plan"), spawn("e", "plan")]),
             &["spawn c explore look", "spawn d plan look", "spawn e plan look"] as &[_],
         ),
-        (
-            refused("c"),
-            &["result c tool-error: no agent was started: `web` cannot be linked"],
-        ),
+        (refused("c"), &["result c tool-error: …"]),
         (
             reported("e", Status::Failed, "crashed"),
             &["result e tool-error: <report session=\"explore_1\" status=\"failed\" finished=\"no\"…"],
@@ -191,11 +230,45 @@ fn b73_b78_b79_b87_a_childs_failure_is_a_result_and_leaves_its_siblings() {
         (reported("d", Status::Done, "D"), &["result d ok: …", "turn 2", "ask"]),
         (says("went on"), &["finish done: went on"]),
     ]);
-    assert_eq!(
-        run.report.unwrap().usage,
-        usage(220, 110),
-        "the failed child's is counted"
-    );
+}
+
+#[test]
+fn b96_usage_adds_up_also_of_failed_and_cancelled_children() {
+    let mut run = Run::begin(&parent(|_| {}));
+    run.feed(calls(vec![
+        spawn("c", "explore"),
+        spawn("d", "plan"),
+        spawn("e", "plan"),
+    ]));
+    for (call, status) in [("c", Status::Failed), ("d", Status::Cancelled), ("e", Status::Done)] {
+        run.feed(reported(call, status, "x"));
+    }
+    run.feed(says("went on"));
+    let report = run.report.unwrap();
+    assert_eq!(report.usage, usage(320, 160));
+    assert_eq!(report.own_usage, usage(20, 10));
+}
+
+#[test]
+fn b73_a_childs_limit_never_ends_the_parents_run() {
+    for status in [
+        Status::TurnLimit,
+        Status::ContextLimit,
+        Status::Length,
+        Status::Budget,
+        Status::Empty,
+        Status::Failed,
+        Status::Cancelled,
+    ] {
+        let mut run = Run::begin(&parent(|spec| spec.ways.skip_summarization = true));
+        run.feed(calls(vec![spawn("c", "explore")]));
+        assert_eq!(
+            run.feed(reported("c", status, "x")).last().unwrap(),
+            "ask",
+            "{status:?}"
+        );
+        assert_eq!(run.feed(says("went on")), ["finish done: went on"]);
+    }
 }
 
 #[test]
@@ -332,7 +405,7 @@ fn b89_a_report_that_imitates_the_hosts_markers_gains_nothing() {
 }
 
 #[test]
-fn b90_b96_cancelled_children_still_hand_back_what_they_cost() {
+fn b96_cancelled_children_still_hand_back_what_they_cost() {
     let mut run = Run::begin(&parent(|_| {}));
     run.check([
         (
@@ -360,7 +433,10 @@ fn b90_b96_cancelled_children_still_hand_back_what_they_cost() {
     run.feed(calls(vec![spawn("c", "explore")]));
     run.check([
         (Input::Cancel, &["stop"] as &[_]),
-        (Input::Cancel, &["stop", "result c cancelled: …", "finish cancelled: …"]),
+        (
+            Input::Cancel,
+            &["stop", "abandon", "result c cancelled: …", "finish cancelled: …"],
+        ),
         (reported("c", Status::Cancelled, "half"), &[]),
     ]);
     assert_eq!(run.agent().account().outstanding(), 0);
@@ -468,7 +544,7 @@ fn a_child_is_held_by_its_allowance_and_by_its_own_bounds() {
 }
 
 #[test]
-fn b93_a_childs_events_are_its_own_and_nothing_of_them_reaches_the_parent() {
+fn a_childs_first_event_says_what_it_is() {
     let (run, _) = Run::new(&spec(|_| {}), child_start(None));
     let EventKind::AgentStarted {
         call,

@@ -24,8 +24,8 @@ fn b66_finishing_on_the_last_allowed_turn_is_success() {
     ]);
 }
 
-#[test]
-fn b67_b70_b71_at_the_turn_limit_the_last_calls_run_and_a_summary_is_asked_for() {
+/// An agent whose one turn ends with a call, then asks for its summary.
+fn at_the_turn_limit() -> Run {
     let mut run = Run::begin(&turns(1));
     run.check([
         (calls(vec![read("a")]), CALL_A),
@@ -38,21 +38,76 @@ fn b67_b70_b71_at_the_turn_limit_the_last_calls_run_and_a_summary_is_asked_for()
                 "ask closing",
             ],
         ),
-        (
-            says("found A"),
-            &["finish turn-limit: [not finished: the limit of 1 turns is reached]\n\nfound A"],
-        ),
     ]);
-    assert_eq!(
-        run.history()[2],
-        "results: a=A",
-        "the closing request sees the last results"
-    );
-    assert!(run.history()[3].starts_with("user: [from the host, not from the user] You cannot go on"));
+    run
 }
 
 #[test]
-fn b68_b85_partial_text_is_kept_and_a_failure_on_closing_changes_nothing() {
+fn b67_the_limit_with_calls_pending_is_turn_limit_and_leaves_no_call_without_a_result() {
+    let mut run = at_the_turn_limit();
+    assert_eq!(
+        run.history()[1..3],
+        ["assistant:  [a files.read {\"path\":\"a\"}]", "results: a=A"],
+        "the closing request sees the last results"
+    );
+    run.feed(says("found A"));
+    assert_eq!(finish(&run).0, Status::TurnLimit);
+}
+
+#[test]
+fn b70_at_a_limit_one_more_answer_without_tools_is_asked_for_of_the_main_agent_too() {
+    let run = at_the_turn_limit();
+    assert_eq!(run.agent().spec().depth, 0);
+    assert!(run.request.as_ref().unwrap().tools.is_empty());
+    assert!(run.history()[3].starts_with("user: [from the host, not from the user] You cannot go on"));
+    let child = Start {
+        session: Some(SessionId::new("explore_1").unwrap()),
+        call: Some("c".into()),
+        task: "T".into(),
+        ..Start::default()
+    };
+    let (mut run, _) = Run::new(&turns(1), child);
+    run.feed(calls(vec![read("a")]));
+    assert_eq!(run.feed(ended("a", "A")).last().unwrap(), "ask closing");
+}
+
+#[test]
+fn b71_a_report_at_a_limit_is_told_apart_from_a_normal_success() {
+    let mut run = at_the_turn_limit();
+    run.check([(
+        says("found A"),
+        &["finish turn-limit: [not finished: the limit of 1 turns is reached]\n\nfound A"],
+    )]);
+    let session = SessionId::new("explore_1").unwrap();
+    let framed = |status| {
+        Report {
+            status,
+            ..run.report.clone().unwrap()
+        }
+        .framed(&session)
+    };
+    assert!(
+        framed(Status::TurnLimit).starts_with("<report session=\"explore_1\" status=\"turn-limit\" finished=\"no\"")
+    );
+    assert!(!framed(Status::Done).contains("finished=\"no\""));
+}
+
+#[test]
+fn b68_partial_text_is_kept_with_the_note() {
+    let mut run = Run::begin(&turns(1));
+    run.feed(Input::Answered(answer("so far", vec![call("a", "nope", json!({}))])));
+    run.feed(says(" "));
+    assert_eq!(
+        finish(&run),
+        (
+            Status::TurnLimit,
+            "[not finished: the limit of 1 turns is reached]\n\nso far"
+        )
+    );
+}
+
+#[test]
+fn b85_a_failure_on_closing_does_not_change_the_result() {
     for kind in [
         ModelErrorKind::Unavailable,
         ModelErrorKind::Refused,
@@ -115,17 +170,33 @@ fn b76_a_length_stop_is_its_own_status() {
     );
 }
 
+/// An agent whose model fails after a turn with text, and its history just before.
+fn after_a_failure(kind: ModelErrorKind) -> (Run, Vec<String>) {
+    let mut run = Run::begin(&spec(|_| {}));
+    run.feed(Input::Answered(answer("looking", vec![call("a", "nope", json!({}))])));
+    let before = run.history();
+    run.feed(fails(kind));
+    (run, before)
+}
+
+const OUTAGES: [ModelErrorKind; 3] = [
+    ModelErrorKind::Unavailable,
+    ModelErrorKind::Refused,
+    ModelErrorKind::Script,
+];
+
 #[test]
-fn b77_b80_a_failure_is_a_failure_and_drops_no_history() {
-    for kind in [
-        ModelErrorKind::Unavailable,
-        ModelErrorKind::Refused,
-        ModelErrorKind::Script,
-    ] {
-        let mut run = Run::begin(&spec(|_| {}));
-        run.feed(Input::Answered(answer("looking", vec![call("a", "nope", json!({}))])));
-        let before = run.history();
-        run.feed(fails(kind));
+fn b77_an_outage_never_drops_history() {
+    for kind in OUTAGES {
+        let (run, before) = after_a_failure(kind);
+        assert_eq!(run.history(), before);
+    }
+}
+
+#[test]
+fn b80_a_providers_error_is_an_error_never_an_empty_success() {
+    for kind in OUTAGES {
+        let (run, _) = after_a_failure(kind);
         assert_eq!(
             finish(&run),
             (
@@ -133,9 +204,14 @@ fn b77_b80_a_failure_is_a_failure_and_drops_no_history() {
                 "[not finished: the model failed: the server says no]\n\nlooking"
             )
         );
-        assert_eq!(run.history(), before);
         assert_eq!(run.report.unwrap().failure.unwrap().kind, kind);
     }
+    let mut run = Run::begin(&spec(|_| {}));
+    run.feed(fails(ModelErrorKind::Unavailable));
+    assert_eq!(
+        finish(&run),
+        (Status::Failed, "[not finished: the model failed: the server says no]")
+    );
 }
 
 #[test]
@@ -205,19 +281,39 @@ fn a_history_known_not_to_fit_is_not_sent() {
     );
 }
 
+/// What an answer with thoughts, and this text, comes to.
+fn thinking(text: &str) -> Run {
+    let mut run = Run::begin(&spec(|_| {}));
+    let mut thoughts = answer(text, Vec::new());
+    thoughts.message.reasoning = vec![crate::message::Reasoning {
+        text: "secretly".into(),
+        block: None,
+    }];
+    run.feed(Input::Answered(thoughts));
+    run
+}
+
 #[test]
-fn b81_b82_an_empty_answer_or_thoughts_alone_are_never_success() {
+fn b81_an_empty_answer_or_thoughts_alone_have_a_status_of_their_own() {
     for text in ["", " \n\t "] {
+        let empty = (Status::Empty, "[not finished: the last answer held no text]");
+        assert_eq!(finish(&thinking(text)), empty);
         let mut run = Run::begin(&spec(|_| {}));
-        let mut thoughts = answer(text, Vec::new());
-        thoughts.message.reasoning = vec![crate::message::Reasoning {
-            text: "secretly".into(),
-            block: None,
-        }];
-        run.feed(Input::Answered(thoughts));
-        assert_eq!(
-            finish(&run),
-            (Status::Empty, "[not finished: the last answer held no text]")
+        run.feed(says(text));
+        assert_eq!(finish(&run), empty);
+    }
+}
+
+#[test]
+fn b82_thoughts_are_left_out_of_the_report() {
+    assert_eq!(finish(&thinking("the answer")), (Status::Done, "the answer"));
+    for text in ["", "the answer"] {
+        let run = thinking(text);
+        assert!(!run.report.as_ref().unwrap().text.contains("secretly"));
+        let shown = format!("{:?}", run.events);
+        assert!(
+            !shown.contains("secretly"),
+            "nor does a watcher see them as text: {shown}"
         );
     }
 }
@@ -283,8 +379,8 @@ fn b72_at_the_deadline_what_runs_is_stopped_and_a_summary_is_asked_for() {
     ]);
 }
 
-#[test]
-fn b90_b91_b92_cancellation_stops_everything_at_once_and_is_its_own_status() {
+/// An agent that is cancelled with one of two calls still running.
+fn cancelled() -> Run {
     let mut run = Run::begin(&spec(|_| {}));
     run.check([
         (
@@ -300,12 +396,15 @@ fn b90_b91_b92_cancellation_stops_everything_at_once_and_is_its_own_status() {
                 "finish cancelled: [not finished: it was cancelled]\n\nlooking",
             ],
         ),
-        (Input::Cancel, &[]),
     ]);
+    run
+}
+
+#[test]
+fn b90_cancellation_stops_everything_at_once_and_keeps_what_finished() {
     assert_eq!(
-        run.history()[2],
+        cancelled().history()[2],
         "results: a=A | b=the run was cancelled before this call ended",
-        "what finished is kept"
     );
     let mut run = Run::begin(&turns(1));
     run.check([(
@@ -313,6 +412,27 @@ fn b90_b91_b92_cancellation_stops_everything_at_once_and_is_its_own_status() {
         &["stop", "finish cancelled: [not finished: it was cancelled]"],
     )]);
     run.check([(Input::NewTask("U".into()), &["run_started", "turn 1", "ask"])]);
+}
+
+#[test]
+fn b91_cancelled_is_neither_error_nor_success() {
+    let report = cancelled().report.unwrap();
+    assert_eq!(report.status, Status::Cancelled);
+    assert_eq!(report.failure, None);
+}
+
+#[test]
+fn b92_cancelled_is_never_retried() {
+    let mut run = cancelled();
+    for late in [
+        Input::Cancel,
+        fails(ModelErrorKind::Unavailable),
+        says("late"),
+        ended("b", "late"),
+        Input::Deadline,
+    ] {
+        run.check([(late, &[] as &[_])]);
+    }
 }
 
 #[test]

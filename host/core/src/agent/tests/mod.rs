@@ -186,6 +186,7 @@ impl Run {
                 }
                 Action::Record(message) => self.recorded.push(message),
                 Action::StopCalls => lines.push("stop".into()),
+                Action::AbandonChildren => lines.push("abandon".into()),
                 Action::Finish(report) => {
                     lines.push(format!("finish {}: {}", report.status.as_str(), report.text));
                     self.report = Some(report);

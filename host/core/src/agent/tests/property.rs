@@ -128,6 +128,7 @@ impl World {
                     self.asked = false;
                     self.running.retain(|(_, child)| *child);
                 }
+                Action::AbandonChildren => self.running.clear(),
                 Action::Record(message) => self.recorded.push(message),
                 Action::Emit(EventKind::ToolFinished { call, .. }) => {
                     self.running.retain(|(running, _)| *running != call);

@@ -31,9 +31,9 @@ fn dynamic_tools(spec: &Arc<AgentSpec>, tools: &Value) -> Result<Option<Vec<Stri
     }
 }
 
-#[test]
-fn b30_b31_b32_the_catalogue_is_an_enum_and_a_deterministic_text_with_tools() {
-    let ways = Ways {
+/// A catalogue of three: some tools, the parent's, none.
+fn catalogue() -> Ways {
+    Ways {
         spawn: vec![
             archetype("explore", |one| {
                 one.tools = Some(vec![grant("files", Some(&["read", "glob"])), grant("web", None)]);
@@ -42,14 +42,30 @@ fn b30_b31_b32_the_catalogue_is_an_enum_and_a_deterministic_text_with_tools() {
             archetype("thinker", |one| one.tools = Some(Vec::new())),
         ],
         ..Ways::default()
-    };
-    let declared = declarations(&ways, &[]);
+    }
+}
+
+#[test]
+fn b30_subagent_type_is_an_enum_of_the_registered_names() {
+    let declared = declarations(&catalogue(), &[]);
     assert_eq!(declared.len(), 1);
     assert_eq!(
         declared[0].input_schema["properties"]["subagent_type"]["enum"],
         json!(["explore", "default", "thinker"])
     );
-    let text = &declared[0].description;
+}
+
+#[test]
+fn b31_the_description_is_deterministic() {
+    let text = || declarations(&catalogue(), &[])[0].description.clone();
+    for _ in 0..20 {
+        assert_eq!(text(), text());
+    }
+}
+
+#[test]
+fn b32_each_archetype_shows_its_tools() {
+    let text = declarations(&catalogue(), &[])[0].description.clone();
     for line in [
         "\n- explore: Does explore. (tools: files.read, files.glob, web.*)",
         "\n- default: Does default. (tools: all of yours)",
@@ -57,7 +73,6 @@ fn b30_b31_b32_the_catalogue_is_an_enum_and_a_deterministic_text_with_tools() {
     ] {
         assert!(text.contains(line), "{text}");
     }
-    assert_eq!(*text, declarations(&ways, &[])[0].description);
     let refusing = |tools: Option<Vec<ToolGrant>>| Ways {
         spawn: vec![archetype("careful", |one| {
             one.tools = tools;
@@ -122,8 +137,7 @@ fn b33_guidance_differs_with_and_without_parent_history() {
 }
 
 #[test]
-fn b34_empty_ways_declare_nothing_and_a_catalogue_without_default_is_allowed() {
-    assert!(declarations(&Ways::default(), &["files.read".into()]).is_empty());
+fn b34_a_catalogue_without_default_is_allowed() {
     let names: Vec<String> = parent(|_| {}).declarations.iter().map(|one| one.name.clone()).collect();
     assert_eq!(
         names,
@@ -135,6 +149,11 @@ fn b34_empty_ways_declare_nothing_and_a_catalogue_without_default_is_allowed() {
             "dynamic_subagent"
         ]
     );
+}
+
+#[test]
+fn an_empty_catalogue_declares_nothing() {
+    assert!(declarations(&Ways::default(), &["files.read".into()]).is_empty());
 }
 
 #[test]
@@ -157,15 +176,35 @@ fn b36_unknown_type_is_an_error_that_lists_the_choices() {
     assert!(found.is_ok(), "names match without regard to case");
 }
 
-#[test]
-fn b37_b38_b40_what_is_blank_missing_or_of_another_kind_is_an_error() {
+/// Each call starts no child, and says why.
+fn refuses(table: &[(&str, Value, &str)]) {
     let spec = parent(|_| {});
-    for (tool, arguments, why) in [
+    for (tool, arguments, why) in table {
+        let error = request(&spec, tool, arguments).unwrap_err();
+        assert!(error.contains(why), "{tool} {arguments}: {error}");
+    }
+}
+
+#[test]
+fn b37_a_blank_prompt_is_an_error() {
+    refuses(&[
         (
             "spawn_subagent",
             json!({"subagent_type": "plan", "prompt": " \n"}),
             "`prompt` is blank",
         ),
+        ("agent-worker", json!({"subtask": ""}), "`subtask` is blank"),
+        (
+            "dynamic_subagent",
+            json!({"instruction": "You…", "prompt": "\t"}),
+            "`prompt` is blank",
+        ),
+    ]);
+}
+
+#[test]
+fn b38_a_missing_required_field_is_an_error() {
+    refuses(&[
         (
             "spawn_subagent",
             json!({"subagent_type": "plan"}),
@@ -182,7 +221,6 @@ fn b37_b38_b40_what_is_blank_missing_or_of_another_kind_is_an_error() {
             json!({"subagent_type": null, "prompt": "p"}),
             "`subagent_type` is missing",
         ),
-        ("agent-worker", json!({"subtask": ""}), "`subtask` is blank"),
         ("agent-worker", json!({"task": "p"}), "`subtask` is missing"),
         (
             "dynamic_subagent",
@@ -194,25 +232,24 @@ fn b37_b38_b40_what_is_blank_missing_or_of_another_kind_is_an_error() {
             json!({"instruction": 1, "prompt": "p"}),
             "`instruction` is `1`",
         ),
-        (
-            "dynamic_subagent",
-            json!({"prompt": "p", "tools": "files.read"}),
-            "it must be a list of names",
-        ),
-        (
-            "dynamic_subagent",
-            json!({"prompt": "p", "tools": {"a": 1}}),
-            "it must be a list of names",
-        ),
-        (
-            "dynamic_subagent",
-            json!({"prompt": "p", "tools": [1]}),
-            "it must be a list of names",
-        ),
         ("agent-other", json!({"subtask": "p"}), "starts no agent here"),
+    ]);
+}
+
+#[test]
+fn b40_dynamic_tools_that_is_no_list_is_an_error() {
+    for tools in [
+        json!("files.read"),
+        json!({"a": 1}),
+        json!([1]),
+        json!(true),
+        json!([null]),
     ] {
-        let error = request(&spec, tool, &arguments).unwrap_err();
-        assert!(error.contains(why), "{tool} {arguments}: {error}");
+        refuses(&[(
+            "dynamic_subagent",
+            json!({"prompt": "p", "tools": tools}),
+            "it must be a list of names",
+        )]);
     }
 }
 
@@ -238,7 +275,7 @@ fn b39_a_blank_instruction_is_the_fallback() {
 }
 
 #[test]
-fn b41_b42_b43_a_selection_only_narrows() {
+fn b41_an_unknown_or_ungranted_name_is_an_error_that_lists_what_is_in_bounds() {
     let spec = dynamic(|_| {});
     let error = dynamic_tools(&spec, &json!(["files.read", "web.fetch"])).unwrap_err();
     assert_eq!(
@@ -248,8 +285,20 @@ fn b41_b42_b43_a_selection_only_narrows() {
     for beyond in ["*", "files.*", "files", "spawn_subagent", "dynamic_subagent", ""] {
         assert!(dynamic_tools(&spec, &json!([beyond])).is_err(), "{beyond}");
     }
-    let twice = dynamic_tools(&spec, &json!(["files.write", "files__write", "files.write"])).unwrap();
-    assert_eq!(twice, Some(vec!["files.write".to_owned()]));
+}
+
+#[test]
+fn b42_duplicates_collapse() {
+    let twice = json!(["files.write", "files__write", "files.write"]);
+    assert_eq!(
+        dynamic_tools(&dynamic(|_| {}), &twice).unwrap(),
+        Some(vec!["files.write".to_owned()])
+    );
+}
+
+#[test]
+fn b43_an_empty_list_from_a_model_counts_as_absent() {
+    let spec = dynamic(|_| {});
     assert_eq!(dynamic_tools(&spec, &json!([])).unwrap(), None);
     assert_eq!(dynamic_tools(&spec, &json!(null)).unwrap(), None);
 }
@@ -283,9 +332,15 @@ fn a_fixed_set_is_the_bound_in_place_of_the_parents() {
 }
 
 #[test]
-fn b44_b45_what_is_not_declared_changes_nothing() {
+fn b44_with_selection_off_the_argument_is_ignored() {
     let off = dynamic(|one| one.expose_tool_selection = false);
-    assert_eq!(dynamic_tools(&off, &json!("anything")).unwrap(), None);
+    for tools in [json!("anything"), json!(["files.read"]), json!([1]), json!([])] {
+        assert_eq!(dynamic_tools(&off, &tools).unwrap(), None, "{tools}");
+    }
+}
+
+#[test]
+fn b45_extra_arguments_change_nothing() {
     let plain = json!({"subagent_type": "plan", "prompt": "p"});
     let mut extra = plain.clone();
     for (key, value) in [

@@ -55,12 +55,21 @@ fn children(defaults: AgentConfig, own: AgentConfig) -> [AgentSpec; 3] {
     [&silent, &defaulted, &owning].map(|world| child(world, &parent(world), &spawn("child")).unwrap().spec)
 }
 
-#[test]
-fn b63_b64_model_archetype_then_configuration_then_parent() {
-    let model = |name: &str| AgentConfig {
+fn model(name: &str) -> AgentConfig {
+    AgentConfig {
         model: Some(name.into()),
         ..AgentConfig::default()
-    };
+    }
+}
+
+#[test]
+fn b63_an_archetypes_own_model_is_used() {
+    let [silent, _, owning] = children(AgentConfig::default(), model("script:a.jsonl")).map(|child| child.model);
+    assert_eq!((silent.as_str(), owning.as_str()), ("other", "script:a.jsonl"));
+}
+
+#[test]
+fn b64_the_model_is_the_archetypes_then_the_configurations_then_the_parents_else_an_error() {
     let models = children(model("test"), model("script:a.jsonl")).map(|child| child.model);
     assert_eq!(models, ["other", "test", "script:a.jsonl"]);
     // Main: its archetype's, else what the host was told, else an error that says what to set.

@@ -70,6 +70,31 @@ fn b51_ways_to_a_child_are_removed_unless_the_archetype_names_them() {
     }
 }
 
+/// A way is known by what it does: another name, or an archetype's, hides none.
+#[test]
+fn b51_a_renamed_way_is_removed_as_well() {
+    let dynamic = Dynamic {
+        name: "make_expert".into(),
+        ..Dynamic::default()
+    };
+    let mut world = with(world(), [archetype("plain")]);
+    world.policy.max_depth = 5;
+    let parent = planned(
+        &world,
+        &Archetype {
+            dynamic: Some(dynamic),
+            ..boss()
+        },
+    );
+    assert!(declared(&parent).contains(&"make_expert"));
+    for request in [spawn("plain"), make_up(None)] {
+        let child = child(&world, &parent, &request).unwrap().spec;
+        assert_eq!(declared(&child).len(), 6, "the plugins' tools alone: {request:?}");
+    }
+    let named = refused(child(&world, &parent, &make_up(Some(&["make_expert"]))));
+    assert_eq!(named.kind, PlanErrorKind::Request);
+}
+
 #[test]
 fn at_the_depth_limit_no_way_is_offered_and_a_warning_names_the_key() {
     let nested = Archetype {
@@ -103,7 +128,7 @@ fn at_the_depth_limit_no_way_is_offered_and_a_warning_names_the_key() {
 }
 
 #[test]
-fn a_cycle_runs_into_the_depth() {
+fn never_a_child_twenty_deep_a_cycle_runs_into_the_depth() {
     let cyclic = Archetype {
         agents: Some(Agents::All),
         ..archetype("cyclic")
@@ -208,7 +233,7 @@ fn b36_a_child_out_of_bounds_is_an_error_that_lists_the_choices() {
 }
 
 #[test]
-fn a_made_up_child_holds_its_parents_tools_narrowed_by_name() {
+fn b43_a_made_up_child_holds_its_parents_tools_narrowed_by_name() {
     let world = world();
     let parent = planned(&world, &boss());
     for (wanted, expected) in [

@@ -76,7 +76,7 @@ fn an_agent_is_called_as_a_server_of_its_own() {
 }
 
 #[test]
-fn every_kind_of_name_is_mapped_and_none_is_rerouted() {
+fn b52_every_kind_of_name_is_mapped_and_none_is_rerouted() {
     for (server, tool, name) in [
         ("files", "read", "files.read"),
         ("agents", "spawn_subagent", "spawn_subagent"),
@@ -94,38 +94,20 @@ fn every_kind_of_name_is_mapped_and_none_is_rerouted() {
     }
 }
 
+/// Each text is read as the call of `files.read` with `a`.
+fn understood(table: &[(&str, String)]) {
+    for (why, text) in table {
+        let (_, calls) = read(text);
+        assert_eq!(calls, [r#"files.read {"path":"a"}"#], "{why}: {text}");
+    }
+}
+
 #[test]
-fn what_is_unambiguous_is_understood() {
-    let sound = [r#"files.read {"path":"a"}"#];
-    for (why, text) in [
-        (
-            "text around",
-            format!("I will read it.\n\n{}\n\nThat is all.", block(r#"{"path": "a"}"#)),
-        ),
-        (
-            "on the line of the text",
-            format!("Reading: {} done", block(r#"{"path": "a"}"#)),
-        ),
-        (
-            "no closing tag of the block",
-            block(r#"{"path": "a"}"#).replace("</use_mcp_tool>", ""),
-        ),
-        (
-            "no closing tag of the arguments",
-            block(r#"{"path": "a"}"#).replace("</arguments>\n", ""),
-        ),
-        (
-            "no closing tag at all",
-            block(r#"{"path": "a"}"#).replace("\n</arguments>\n</use_mcp_tool>", ""),
-        ),
-        (
-            "a wrong closing tag of the arguments",
-            block(r#"{"path": "a"}"#).replace("</arguments>", "</argument>"),
-        ),
-        (
-            "a wrong closing tag of the block",
-            block(r#"{"path": "a"}"#).replace("</use_mcp_tool>", "</use_tool>"),
-        ),
+fn protocol_text_around_unterminated_strings_and_fences_are_understood_where_unambiguous() {
+    let sound = || block(r#"{"path": "a"}"#);
+    understood(&[
+        ("text around", format!("I will read it.\n\n{}\n\nThat is all.", sound())),
+        ("on the line of the text", format!("Reading: {} done", sound())),
         (
             "text behind the object",
             block("{\"path\": \"a\"}\nThis reads the file."),
@@ -136,19 +118,56 @@ fn what_is_unambiguous_is_understood() {
             block("{\"path\": \"a\", /* x */ // y\n}"),
         ),
         ("a string without an end", block("{\"path\": \"a")),
-        ("all in one line", block(r#"{"path": "a"}"#).replace('\n', "")),
-        ("indented", block(r#"{"path": "a"}"#).replace('\n', "\n  ")),
-        ("carriage returns", block(r#"{"path": "a"}"#).replace('\n', "\r\n")),
-    ] {
-        let (_, calls) = read(&text);
-        assert_eq!(calls, sound, "{why}: {text}");
+        ("all in one line", sound().replace('\n', "")),
+        ("indented", sound().replace('\n', "\n  ")),
+        ("carriage returns", sound().replace('\n', "\r\n")),
+    ]);
+}
+
+#[test]
+fn protocol_a_missing_or_wrong_closing_tag_is_understood_if_the_json_is_whole() {
+    let sound = || block(r#"{"path": "a"}"#);
+    understood(&[
+        ("no closing tag of the block", sound().replace("</use_mcp_tool>", "")),
+        ("no closing tag of the arguments", sound().replace("</arguments>\n", "")),
+        (
+            "no closing tag at all",
+            sound().replace("\n</arguments>\n</use_mcp_tool>", ""),
+        ),
+        (
+            "a wrong closing tag of the arguments",
+            sound().replace("</arguments>", "</argument>"),
+        ),
+        (
+            "a wrong closing tag of the block",
+            sound().replace("</use_mcp_tool>", "</use_tool>"),
+        ),
+    ]);
+}
+
+/// Each arguments are read as this call, and what follows them is prose.
+fn reads_as(table: &[(&str, &str)]) {
+    for (arguments, expected) in table {
+        let (prose, calls) = read(&format!("{} after", block(arguments)));
+        assert_eq!((prose.as_str(), calls), ("after", vec![(*expected).to_owned()]));
     }
-    for (arguments, expected) in [
+}
+
+#[test]
+fn protocol_raw_newlines_and_quotes_inside_a_string_are_understood() {
+    reads_as(&[
         ("{\"path\": \"two\nlines\"}", r#"files.read {"path":"two\nlines"}"#),
         (
             r#"{"path": "the "big" one"}"#,
             r#"files.read {"path":"the \"big\" one"}"#,
         ),
+        ("", "files.read {}"),
+    ]);
+}
+
+#[test]
+fn protocol_a_tag_inside_a_json_string_is_part_of_the_string() {
+    reads_as(&[
         (
             r#"{"path": "</arguments> and </use_mcp_tool>"}"#,
             r#"files.read {"path":"</arguments> and </use_mcp_tool>"}"#,
@@ -161,34 +180,70 @@ fn what_is_unambiguous_is_understood() {
             r#"{"path": "<use_mcp_tool>\n<server_name>x</server_name>"}"#,
             r#"files.read {"path":"<use_mcp_tool>\n<server_name>x</server_name>"}"#,
         ),
-        (
-            r#"{"path": "null", "code": "x = None  # null"}"#,
-            r#"files.read {"path":"null","code":"x = None  # null"}"#,
-        ),
-        ("", "files.read {}"),
-    ] {
-        let (prose, calls) = read(&format!("{} after", block(arguments)));
-        assert_eq!((prose.as_str(), calls), ("after", vec![expected.to_owned()]));
+    ]);
+}
+
+#[test]
+fn protocol_null_inside_a_string_or_code_is_untouched() {
+    reads_as(&[(
+        r#"{"path": "null", "code": "x = None  # null"}"#,
+        r#"files.read {"path":"null","code":"x = None  # null"}"#,
+    )]);
+}
+
+/// Each text is one call of that name that cannot be read, and why.
+fn broken(table: &[(String, &str, &str)]) {
+    for (text, name, why) in table {
+        let (_, calls) = read(text);
+        assert_eq!(calls.len(), 1, "{text}: {calls:?}");
+        let (called, reason) = calls[0]
+            .split_once(" ! ")
+            .unwrap_or_else(|| panic!("{text}: {calls:?}"));
+        assert_eq!(called, *name, "{text}");
+        assert!(reason.contains(why), "{text}: {reason}");
     }
 }
 
 #[test]
-fn b99_a_malformed_call_is_never_a_final_answer() {
-    let sound = block(r#"{"path": "a"}"#);
-    for (text, name, why) in [
+fn protocol_python_literals_are_an_error_to_the_model() {
+    broken(&[
         (block(r#"{"path": None}"#), "files.read", "write `null`"),
         (block(r#"{"path": True}"#), "files.read", "write `true`"),
+        (block(r#"{"path": False}"#), "files.read", "write `false`"),
+    ]);
+}
+
+#[test]
+fn protocol_arguments_that_are_an_array_or_a_scalar_are_an_error_to_the_model() {
+    broken(&[
         (block(r#"["a"]"#), "files.read", "not an array"),
         (block("3"), "files.read", "not a number"),
         (block("\"a\""), "files.read", "not a string"),
-        (block("path = a"), "files.read", "not JSON"),
+    ]);
+}
+
+#[test]
+fn protocol_cut_off_inside_the_arguments_is_an_error_that_says_so() {
+    let sound = block(r#"{"path": "a"}"#);
+    let upto = |part: &str, more: usize| sound[..sound.find(part).unwrap() + more].to_owned();
+    broken(&[
+        (upto("{\"path", 0), "files.read", "cut off"),
+        (upto("a\"}", 0), "files.read", "cut off"),
+        (upto("\"}", 1), "files.read", "cut off"),
+        ("<use_mcp_tool>".into(), "use_mcp_tool", "cut off"),
+        ("<use_mcp_tool>\n<server_name>files".into(), "use_mcp_tool", "cut off"),
         (
-            block(r#"{"path": "a"}, "mode": "r"}"#),
-            "files.read",
-            "something follows",
+            "<use_mcp_tool>\n<server_name>files</server_name>".into(),
+            "use_mcp_tool",
+            "cut off",
         ),
-        (block(r#"{"path": "C:\new\dir"}"#), "files.read", "unclear whether"),
-        (block("{\"path\": \"a}"), "files.read", "has no end"),
+    ]);
+}
+
+#[test]
+fn protocol_a_missing_server_name_or_swapped_tags_are_an_error_to_the_model() {
+    let sound = block(r#"{"path": "a"}"#);
+    broken(&[
         (
             sound.replace("<server_name>files</server_name>\n", ""),
             "use_mcp_tool",
@@ -214,12 +269,26 @@ fn b99_a_malformed_call_is_never_a_final_answer() {
             "use_mcp_tool",
             "`</server_name>` must stand",
         ),
+    ]);
+}
+
+#[test]
+fn b99_a_malformed_call_is_never_a_final_answer() {
+    let sound = block(r#"{"path": "a"}"#);
+    broken(&[
+        (block("path = a"), "files.read", "not JSON"),
+        (
+            block(r#"{"path": "a"}, "mode": "r"}"#),
+            "files.read",
+            "something follows",
+        ),
+        (block(r#"{"path": "C:\new\dir"}"#), "files.read", "unclear whether"),
+        (block("{\"path\": \"a}"), "files.read", "has no end"),
         (
             sound.replace("<arguments>", ""),
             "files.read",
             "`<arguments>` must stand",
         ),
-        ("<use_mcp_tool>".into(), "use_mcp_tool", "cut off"),
         (
             "<use_mcp_tool>\nfiles.read\n</use_mcp_tool>".into(),
             "use_mcp_tool",
@@ -230,36 +299,11 @@ fn b99_a_malformed_call_is_never_a_final_answer() {
             "use_mcp_tool",
             "`<server_name>` must stand",
         ),
-        ("<use_mcp_tool>\n<server_name>files".into(), "use_mcp_tool", "cut off"),
-        (
-            "<use_mcp_tool>\n<server_name>files</server_name>".into(),
-            "use_mcp_tool",
-            "cut off",
-        ),
-        (
-            sound[..sound.find("{\"path").unwrap()].to_owned(),
-            "files.read",
-            "cut off",
-        ),
-        (sound[..sound.find("a\"}").unwrap()].to_owned(), "files.read", "cut off"),
-        (
-            sound[..sound.find("\"}").unwrap() + 1].to_owned(),
-            "files.read",
-            "cut off",
-        ),
-    ] {
-        let (_, calls) = read(&text);
-        assert_eq!(calls.len(), 1, "{text}: {calls:?}");
-        let (called, reason) = calls[0]
-            .split_once(" ! ")
-            .unwrap_or_else(|| panic!("{text}: {calls:?}"));
-        assert_eq!(called, name, "{text}");
-        assert!(reason.contains(why), "{text}: {reason}");
-    }
+    ]);
 }
 
 #[test]
-fn a_mention_is_no_call() {
+fn protocol_prose_or_a_code_block_that_mentions_the_tag_is_no_call() {
     for text in [
         "To call a tool I would write a <use_mcp_tool> block.",
         "It ends with </use_mcp_tool>.",

@@ -122,9 +122,19 @@ fn b4_front_matter_that_is_a_list_or_a_scalar() {
     }
 }
 
+/// Each text has one error, about this key, at this line, that says this.
+fn refuses(table: &[(&str, &str, &str, u32)]) {
+    for (text, key, message, line) in table {
+        let error = error(text);
+        assert_eq!(error.key.as_deref().unwrap_or_default(), *key, "{error:?}");
+        assert!(error.message.contains(message), "{error:?}");
+        assert_eq!(error.line(), *line, "{text}: {error:?}");
+    }
+}
+
 #[test]
-fn b5_to_b8_name_description_and_body_are_needed() {
-    for (text, key, message, line) in [
+fn b5_no_name() {
+    refuses(&[
         ("---\ndescription: d\n---\nbody", "name", "`name` is missing", 2),
         (
             "---\nname:\ndescription: d\n---\nbody",
@@ -132,10 +142,28 @@ fn b5_to_b8_name_description_and_body_are_needed() {
             "must be a text, not nothing",
             2,
         ),
+    ]);
+}
+
+#[test]
+fn b6_no_description() {
+    refuses(&[
         ("---\nname: a\n---\nbody", "description", "`description` is missing", 2),
         ("---\nname: a\ndescription: ' '\n---\nbody", "description", "blank", 3),
+    ]);
+}
+
+#[test]
+fn b7_a_blank_body() {
+    refuses(&[
         ("---\nname: a\ndescription: d\n---\n \n\n", "", "blank", 5),
         ("---\nname: a\ndescription: d\n---", "", "blank", 4),
+    ]);
+}
+
+#[test]
+fn b8_bad_characters_in_the_name() {
+    refuses(&[
         (
             "---\nname: 'a b'\ndescription: d\n---\nbody",
             "name",
@@ -143,6 +171,7 @@ fn b5_to_b8_name_description_and_body_are_needed() {
             2,
         ),
         ("---\nname: 9a\ndescription: d\n---\nbody", "name", "`9a` is not", 2),
+        ("---\nname: a.b\ndescription: d\n---\nbody", "name", "`a.b` is not", 2),
         ("---\nname: ../a\ndescription: d\n---\nbody", "name", "`../a` is not", 2),
         (
             "---\nname: [a]\ndescription: d\n---\nbody",
@@ -150,11 +179,12 @@ fn b5_to_b8_name_description_and_body_are_needed() {
             "must be a text, not a list",
             2,
         ),
-    ] {
-        let error = error(text);
-        assert_eq!(error.key.as_deref().unwrap_or_default(), key, "{error:?}");
-        assert!(error.message.contains(message), "{error:?}");
-        assert_eq!(error.line(), line, "{text}: {error:?}");
+    ]);
+    for name in ["a", "A9", "security-auditor", "x_y"] {
+        assert!(
+            read(&format!("---\nname: {name}\ndescription: d\n---\nbody")).is_ok(),
+            "{name}"
+        );
     }
 }
 
@@ -239,10 +269,18 @@ fn a_restricted_tool_is_refused_not_widened() {
 }
 
 #[test]
-fn b12_tools_omitted_inherits_and_b13_an_empty_list_is_none() {
+fn b12_tools_omitted_inherits() {
     assert_eq!(held_by("version: 1.0"), None);
     assert_eq!(held_by("tools: '*'"), None);
+}
+
+#[test]
+fn b13_an_empty_list_is_none() {
     assert_eq!(held_by("tools: []").unwrap(), [""; 0]);
+}
+
+#[test]
+fn a_list_with_a_hole_is_an_error() {
     assert!(error(&with("tools: ['*', Read]")).message.contains("stands alone"));
     assert!(error(&with("tools: 'Read,,Grep'")).message.contains("empty name"));
     assert!(error(&with("tools: ','")).message.contains("empty name"));
@@ -373,17 +411,28 @@ fn b29_the_first_and_the_last_entry_are_read() {
     }
 }
 
-#[test]
-fn b27_and_b28_bodies_keep_their_lines_and_braces() {
-    let body = "  one\r\n\n\n---\n{{ secrets.X }} {% if %} {# c #} {{{ {";
-    let archetype = read(&format!("---\r\nname: a\r\ndescription: d\r\n---\r\n\r\n{body}"))
-        .unwrap()
-        .value;
-    assert_eq!(render(&archetype.instruction, &Variables::default()).unwrap(), body);
+/// The system prompt that a body comes to.
+fn prompt(text: &str) -> String {
+    let archetype = read(text).unwrap().value;
+    render(&archetype.instruction, &Variables::default()).unwrap()
 }
 
 #[test]
-fn limits_that_other_products_write_are_honoured() {
+fn b27_bodies_keep_their_lines_and_braces() {
+    let body = "  one\r\n\n\n---\n{{ secrets.X }} {% if %} {# c #} {{{ {";
+    let text = format!("---\r\nname: a\r\ndescription: d\r\n---\r\n\r\n{body}");
+    assert_eq!(prompt(&text), body);
+}
+
+#[test]
+fn b28_no_final_newline_is_fine() {
+    let text = "---\nname: a\ndescription: d\n---\none\ntwo";
+    assert_eq!(prompt(text), "one\ntwo");
+    assert_eq!(prompt(&format!("{text}\n")).trim_end(), "one\ntwo");
+}
+
+#[test]
+fn words_that_users_bring_limits_of_other_products_are_honoured() {
     let config = |more: &str| read(&with(more)).unwrap().value.config;
     assert_eq!(config("maxTurns: 5").max_turns, Some(5));
     assert_eq!(config("max_turns: 7\nsteps: 3").max_turns, Some(3));
@@ -400,7 +449,7 @@ fn limits_that_other_products_write_are_honoured() {
 }
 
 #[test]
-fn a_model_that_is_not_configured_warns_and_inherits() {
+fn words_that_users_bring_a_model_that_is_not_configured_warns_and_inherits() {
     let model = |name: &str| {
         let parsed = read(&with(&format!("model: {name}"))).unwrap();
         (parsed.value.config.model, parsed.warnings.len())

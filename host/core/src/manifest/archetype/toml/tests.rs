@@ -185,12 +185,16 @@ pub(super) fn least(more: &str) -> String {
 }
 
 #[test]
-fn b12_and_b13_absent_and_empty_differ() {
+fn b12_tools_omitted_are_absent() {
     let absent = read(&least("")).unwrap();
     assert_eq!(
         (absent.tools, absent.agents, absent.agent_tools, absent.dynamic),
         (None, None, None, None)
     );
+}
+
+#[test]
+fn b13_an_empty_list_is_none_and_not_absent() {
     let empty = read(&least(
         "tools = []\nagents = []\nagent_tools = []\nfilters = []\n[dynamic]\n",
     ))
@@ -205,7 +209,7 @@ fn b12_and_b13_absent_and_empty_differ() {
 }
 
 #[test]
-fn b27_and_b28_bodies_keep_their_lines_and_need_no_last_newline() {
+fn b27_an_instruction_keeps_its_lines() {
     let text = "name = \"a\"\ndescription = \"d\"\ninstruction = \"\"\"\none\n  two\n\nthree\"\"\"";
     assert_eq!(&*read(text).unwrap().instruction, "one\n  two\n\nthree");
 }
