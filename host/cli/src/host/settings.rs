@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use fief_core::manifest::config::{self, Config, ConfigFile, layer};
-use fief_core::manifest::error::{ManifestError, Source};
+use fief_core::manifest::error::{ManifestError, ManifestWarning, Source};
 use fief_core::manifest::files::{FileError, Files};
 
 use super::files::Disk;
@@ -28,6 +28,15 @@ pub(super) fn read(working_directory: &Path, folders: &Folders, named: Option<&P
     let disk = Disk {
         base: working_directory.to_path_buf(),
     };
+    read_from(&disk, working_directory, folders, named)
+}
+
+fn read_from(
+    disk: &dyn Files,
+    working_directory: &Path,
+    folders: &Folders,
+    named: Option<&Path>,
+) -> Result<Settings, Error> {
     let mut settings = Settings::default();
     let own = match named {
         Some(path) => Some(working_directory.join(path)),
@@ -35,9 +44,9 @@ pub(super) fn read(working_directory: &Path, folders: &Folders, named: Option<&P
     };
     let mut operator = Config::default();
     if let Some(path) = &own {
-        let (file, warnings) = parse(&disk, path)?;
-        operator = file.config;
-        settings.warnings.extend(warnings);
+        let file = read_file(disk, path)?;
+        operator = file.parsed.config;
+        settings.warnings.extend(file.warnings);
         settings
             .files
             .push(path.canonicalize().unwrap_or_else(|_| path.clone()));
@@ -50,18 +59,19 @@ pub(super) fn read(working_directory: &Path, folders: &Folders, named: Option<&P
         settings.config = operator;
         return Ok(settings);
     }
-    let (file, warnings) = parse(&disk, &theirs)?;
-    settings.warnings.extend(warnings);
+    let file = read_file(disk, &theirs)?;
+    settings.warnings.extend(file.warnings);
     settings
         .files
         .push(theirs.canonicalize().unwrap_or_else(|_| theirs.clone()));
-    let bytes = disk.read(&theirs).map_err(|error| unreadable(&theirs, &error))?;
-    if Trust::below(&folders.state).holds(&theirs, bytes.as_bytes()) {
-        settings.config = layer::trusted(&operator, &file);
+    // Of the very bytes that were parsed: whoever exchanges the file between two readings would else have one text
+    // accepted and another obeyed.
+    if Trust::below(&folders.state).holds(&theirs, file.text.as_bytes()) {
+        settings.config = layer::trusted(&operator, &file.parsed);
         return Ok(settings);
     }
     let protected = obeyed(folders, &settings.files);
-    let layered = layer::untrusted(&operator, &file, &protected, &disk);
+    let layered = layer::untrusted(&operator, &file.parsed, &protected, disk);
     settings
         .warnings
         .extend(layered.warnings.iter().map(ToString::to_string));
@@ -88,11 +98,22 @@ pub(super) fn obeyed(folders: &Folders, files: &[PathBuf]) -> Vec<PathBuf> {
     files.iter().cloned().chain(folders).map(whole).collect()
 }
 
-fn parse(disk: &Disk, path: &Path) -> Result<(ConfigFile, Vec<String>), Error> {
+/// A configuration, with the text that it was read from.
+struct Read {
+    text: String,
+    parsed: ConfigFile,
+    warnings: Vec<String>,
+}
+
+fn read_file(disk: &dyn Files, path: &Path) -> Result<Read, Error> {
     let text = disk.read(path).map_err(|error| unreadable(path, &error))?;
-    let source = Source::new(path.display().to_string(), text);
+    let source = Source::new(path.display().to_string(), text.as_str());
     let parsed = config::parse(source).map_err(|errors| faults(&errors))?;
-    Ok((parsed.value, parsed.warnings.iter().map(ToString::to_string).collect()))
+    Ok(Read {
+        text,
+        warnings: parsed.warnings.iter().map(ManifestWarning::with_its_hint).collect(),
+        parsed: parsed.value,
+    })
 }
 
 fn unreadable(path: &Path, error: &FileError) -> Error {
@@ -184,6 +205,56 @@ mod tests {
             settings.config.models.is_empty(),
             "a changed file must be trusted again"
         );
+    }
+
+    /// A disk on which somebody puts another text into the file's place after each reading.
+    struct Exchanging {
+        disk: Disk,
+        readings: std::cell::RefCell<Vec<&'static str>>,
+    }
+
+    impl Files for Exchanging {
+        fn read(&self, path: &Path) -> Result<String, FileError> {
+            let mut left = self.readings.borrow_mut();
+            if left.is_empty() {
+                return self.disk.read(path);
+            }
+            Ok(left.remove(0).to_owned())
+        }
+
+        fn read_inside(&self, directory: &Path, path: &Path) -> Result<String, FileError> {
+            self.disk.read_inside(directory, path)
+        }
+
+        fn list(&self, directory: &Path) -> Result<Vec<fief_core::manifest::files::Entry>, FileError> {
+            self.disk.list(directory)
+        }
+
+        fn canonical(&self, path: &Path) -> Result<PathBuf, FileError> {
+            self.disk.canonical(path)
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_exchanged_between_two_readings_is_not_trusted_for_the_other() {
+        const ACCEPTED: &str = "[policy]\nstrict = true\n";
+        const EVIL: &str = "[policy]\nwrite = [\".\"]\ntoolbox = true\n";
+        let place = place("", ACCEPTED);
+        let file = place.work.join("fief.toml");
+        Trust::below(&place.folders.state).accept(&file).unwrap();
+        for readings in [vec![EVIL, ACCEPTED], vec![ACCEPTED, EVIL]] {
+            let first = readings[0];
+            let disk = Exchanging {
+                disk: Disk {
+                    base: place.work.clone(),
+                },
+                readings: readings.into(),
+            };
+            let settings = read_from(&disk, &place.work, &place.folders, None).unwrap();
+            assert_eq!(settings.untrusted, first == EVIL);
+            assert!(settings.config.policy.write.unwrap_or_default().is_empty());
+            assert_ne!(settings.config.policy.toolbox, Some(true));
+        }
     }
 
     #[test]

@@ -149,6 +149,15 @@ macro_rules! finding {
                 &self.place.source.file
             }
 
+            /// All of it for a person: the hint on a line of its own that starts with `hint: `.
+            #[must_use]
+            pub fn with_its_hint(&self) -> String {
+                match &self.hint {
+                    Some(hint) => format!("{self}\nhint: {hint}"),
+                    None => self.to_string(),
+                }
+            }
+
             /// The line, from 1.
             #[must_use]
             pub fn line(&self) -> u32 {
