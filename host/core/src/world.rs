@@ -40,26 +40,35 @@ impl World {
     /// link in a stranger's repository would else lead out of the directory that policy allows.
     pub fn canonicalise(&mut self, canonical: impl Fn(&Path) -> PathBuf) {
         let base = self.policy.working_directory.clone();
-        let each = |grants: &mut Vec<ToolGrant>| {
-            for grant in grants {
-                if let GrantRequest::Exact(table) = &mut grant.grant {
-                    for file in &mut table.files {
-                        file.host = canonical(&absolute(&base, &file.host));
-                    }
-                }
-            }
-        };
         for archetype in self.archetypes.values_mut() {
-            let archetype = Arc::make_mut(archetype);
-            let dynamic = archetype.dynamic.as_mut();
-            let (bound, dynamic) = dynamic.map_or((None, None), |d| (d.tools.as_mut(), d.config.filters.as_mut()));
-            let own = [
-                archetype.tools.as_mut(),
-                archetype.config.filters.as_mut(),
-                archetype.spawn.filters.as_mut(),
-            ];
-            own.into_iter().chain([bound, dynamic]).flatten().for_each(each);
+            canonicalise(Arc::make_mut(archetype), &base, &canonical);
         }
-        self.defaults.filters.as_mut().into_iter().for_each(each);
+        if let Some(grants) = &mut self.defaults.filters {
+            place(grants, &base, &canonical);
+        }
+    }
+}
+
+/// The same for one archetype that is no part of a world; relative paths are those of `base`.
+pub fn canonicalise(archetype: &mut Archetype, base: &Path, canonical: &impl Fn(&Path) -> PathBuf) {
+    let dynamic = archetype.dynamic.as_mut();
+    let (bound, dynamic) = dynamic.map_or((None, None), |d| (d.tools.as_mut(), d.config.filters.as_mut()));
+    let own = [
+        archetype.tools.as_mut(),
+        archetype.config.filters.as_mut(),
+        archetype.spawn.filters.as_mut(),
+    ];
+    for grants in own.into_iter().chain([bound, dynamic]).flatten() {
+        place(grants, base, canonical);
+    }
+}
+
+fn place(grants: &mut [ToolGrant], base: &Path, canonical: &impl Fn(&Path) -> PathBuf) {
+    for grant in grants {
+        if let GrantRequest::Exact(table) = &mut grant.grant {
+            for file in &mut table.files {
+                file.host = canonical(&absolute(base, &file.host));
+            }
+        }
     }
 }

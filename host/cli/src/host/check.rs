@@ -7,10 +7,10 @@ use fief_core::manifest::archetype::mapping::ToolMapping;
 use fief_core::manifest::archetype::markdown::Known;
 use fief_core::manifest::error::{ManifestError, ManifestWarning};
 use fief_core::manifest::registry;
+use fief_core::world::canonicalise;
 
 use super::Host;
 use super::files::Disk;
-use super::open::placed;
 use crate::error::Error;
 
 /// What was read, and what is wrong with the rest.
@@ -61,7 +61,10 @@ impl Host {
         };
         match read {
             Ok(parsed) => {
-                checked.archetypes = parsed.value.into_iter().map(|one| placed(work, one)).collect();
+                checked.archetypes = parsed.value;
+                for archetype in &mut checked.archetypes {
+                    canonicalise(archetype, work, &|path| super::whole(work, path));
+                }
                 checked.warnings = parsed.warnings;
             }
             Err(errors) => checked.errors = errors,
