@@ -58,6 +58,8 @@ pub enum LoadError {
         path: PathBuf,
         /// Why.
         why: String,
+        /// What would help.
+        hint: Option<String>,
     },
     /// What it says of its tools cannot be accepted.
     #[error("`{}` is refused: {why}", path.display())]
@@ -113,7 +115,7 @@ impl LoadError {
             Self::NotAComponent { what, .. } if what.starts_with("a core module") => {
                 Some("build it for `wasm32-wasip2`, or wrap it with `wasm-tools component new`".into())
             }
-            Self::Manifest { hint, .. } => hint.clone(),
+            Self::Manifest { hint, .. } | Self::Inspection { hint, .. } => hint.clone(),
             Self::Changed { .. } => Some("start again to use the new build".into()),
             _ => None,
         }

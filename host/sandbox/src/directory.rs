@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fief_core::id::PluginName;
-use fief_core::manifest::error::Source;
+use fief_core::manifest::error::{Parsed, Source};
 use fief_core::manifest::plugin;
 use fief_core::manifest::plugin::{NeededOrigin, Needs};
 use fief_core::tool::PluginInfo;
@@ -39,11 +39,11 @@ const MANIFEST: u64 = 1 << 20;
 pub struct Scan {
     /// In the order of their names.
     pub plugins: Vec<Arc<PluginInfo>>,
-    /// What lies there and is no plugin, though it looks like one.
+    /// What lies there and is no plugin, though it looks like one, and what a plugin's manifest says in vain.
     pub problems: Vec<Problem>,
 }
 
-/// One thing that was not loaded.
+/// One thing that was not loaded, or is not as its author meant it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Problem {
     /// Which file or directory.
@@ -80,6 +80,8 @@ pub(crate) struct Read {
     description: String,
     /// Absent: no manifest, so that the imports say.
     needs: Option<Needs>,
+    /// What the manifest says in vain, each with its hint.
+    warnings: Vec<(String, Option<String>)>,
 }
 
 impl Found {
@@ -99,6 +101,7 @@ impl Found {
     /// Reads both files; blocks.
     pub(crate) fn read(&self) -> Result<(Read, Vec<u8>), LoadError> {
         let manifest = self.manifest.as_deref().map(read_manifest).transpose()?;
+        let (manifest, warnings) = manifest.map_or((None, Vec::new()), |read| (Some(read.value), read.warnings));
         let name = match manifest.as_ref().and_then(|manifest| manifest.name.clone()) {
             Some(name) => name,
             None => {
@@ -113,18 +116,23 @@ impl Found {
         let (version, description, needs) = manifest
             .map(|manifest| (manifest.version, manifest.description, Some(manifest.needs)))
             .unwrap_or_default();
+        let warnings = warnings
+            .into_iter()
+            .map(|warning| (warning.to_string(), warning.hint))
+            .collect();
         let read = Read {
             path: self.component.clone(),
             name,
             version,
             description,
             needs,
+            warnings,
         };
         Ok((read, bytes))
     }
 }
 
-fn read_manifest(path: &Path) -> Result<plugin::PluginManifest, LoadError> {
+fn read_manifest(path: &Path) -> Result<Parsed<plugin::PluginManifest>, LoadError> {
     let bad = |message: String, hint: Option<String>| LoadError::Manifest {
         path: path.into(),
         message,
@@ -138,11 +146,10 @@ fn read_manifest(path: &Path) -> Result<plugin::PluginManifest, LoadError> {
     };
     let text = text.map_err(|error| bad(format!("`{}` cannot be read: {error}", path.display()), None))?;
     let source = Source::new(path.display().to_string(), text);
-    let parsed = plugin::parse(source).map_err(|errors| {
+    plugin::parse(source).map_err(|errors| {
         let messages: Vec<String> = errors.iter().map(ToString::to_string).collect();
         bad(messages.join("\n"), errors.into_iter().find_map(|error| error.hint))
-    })?;
-    Ok(parsed.value)
+    })
 }
 
 impl Read {
@@ -279,6 +286,11 @@ impl Sandbox {
             };
             changed |= fresh;
             let info = known.info();
+            problems.extend(known.read.warnings.iter().map(|(message, hint)| Problem {
+                path: info.path.clone(),
+                message: message.clone(),
+                hint: hint.clone(),
+            }));
             index.put(&found, known);
             match plugins.get(&info.name) {
                 None => drop(plugins.insert(info.name.clone(), Arc::new(info))),

@@ -193,9 +193,13 @@ impl Sandbox {
         name: &PluginName,
         component: &Component,
     ) -> Result<Vec<crate::bindings::types::Tool>, LoadError> {
-        let failed = |why: String| LoadError::Inspection { path: path.into(), why };
+        let failed = |why: String, hint: Option<String>| LoadError::Inspection {
+            path: path.into(),
+            why,
+            hint,
+        };
         let pre = linker::link(self.0.runtime.engine(), name, component, Purpose::Inspection)
-            .map_err(|error| failed(error.to_string()))?;
+            .map_err(|error| failed(error.to_string(), error.hint()))?;
         // All tools with their schemas may take more than one result, and no more memory or time than a call.
         let limits = Limits {
             output: 4 << 20,
@@ -214,7 +218,7 @@ impl Sandbox {
             person: None,
         };
         let listed = call::list_tools(&self.0.runtime, &entry, context).await;
-        listed.map_err(|stopped| failed(stopped.text))
+        listed.map_err(|stopped| failed(stopped.text, None))
     }
 
     /// The component of a plugin, from the store or from its file.

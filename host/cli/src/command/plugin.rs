@@ -9,7 +9,7 @@ use fief::core::grant::policy::PolicyOrigin;
 use fief::core::grant::resolve::resolve;
 use fief::core::id::ToolRef;
 use fief::core::manifest::archetype::GrantRequest;
-use fief::core::manifest::error::Source as Text;
+use fief::core::manifest::error::{ManifestWarning, Parsed, Source as Text};
 use fief::core::manifest::plugin::{self as manifest, Example, Expectation, PluginManifest};
 use fief::core::port::{CallContext, CallSink};
 use fief::core::tool::arguments::Validator;
@@ -34,7 +34,14 @@ pub(crate) async fn plugin(args: Plugin) -> Result<Exit, Fault> {
 
 fn build(dirs: &[PathBuf]) -> Result<Exit, Fault> {
     for dir in dirs {
-        let built = build::build(&source(dir)?)?;
+        let source = source(dir)?;
+        let manifest = source.dir.join("plugin.toml");
+        if manifest.is_file() {
+            for warning in read_manifest(&manifest)?.warnings {
+                render::warn(&warning.with_its_hint());
+            }
+        }
+        let built = build::build(&source)?;
         render::data(&built.display().to_string());
     }
     Ok(Exit::Done)
@@ -67,19 +74,15 @@ pub(crate) fn source(dir: &Path) -> Result<Source, Fault> {
     Ok(Source { dir: whole, name })
 }
 
-fn read_manifest(file: &Path) -> Result<PluginManifest, Fault> {
+fn read_manifest(file: &Path) -> Result<Parsed<PluginManifest>, Fault> {
     let text = fs::read_to_string(file).map_err(|error| Fault::usage(format!("{}: {error}", file.display())))?;
-    let parsed = manifest::parse(Text::new(file.display().to_string(), text)).map_err(|errors| {
+    manifest::parse(Text::new(file.display().to_string(), text)).map_err(|errors| {
         let message = errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
         errors
             .into_iter()
             .filter_map(|error| error.hint)
             .fold(Fault::usage(message), Fault::hint)
-    })?;
-    for warning in &parsed.warnings {
-        render::warn(&warning.to_string());
-    }
-    Ok(parsed.value)
+    })
 }
 
 /// The component that `path` means: itself, or the one in a plugin's folder.
@@ -190,7 +193,11 @@ async fn check(path: &Path) -> Result<Exit, Fault> {
         }
     }
     let manifest = match manifest_of(&info.path) {
-        Some(file) => read_manifest(&file)?,
+        Some(file) => {
+            let read = read_manifest(&file)?;
+            findings.extend(read.warnings.iter().map(ManifestWarning::with_its_hint));
+            read.value
+        }
         None => PluginManifest::default(),
     };
     for (number, example) in manifest.examples.iter().enumerate() {

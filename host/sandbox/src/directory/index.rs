@@ -85,7 +85,7 @@ impl Stamp {
 }
 
 /// The layout of the index, and of what is checked before something enters it: a change here reads everything again.
-const LAYOUT: &str = concat!("fief-index 1 ", env!("CARGO_PKG_VERSION"));
+const LAYOUT: &str = concat!("fief-index 2 ", env!("CARGO_PKG_VERSION"));
 
 impl Index {
     /// An index that cannot be read, or that another version wrote, is an empty one.

@@ -105,6 +105,26 @@ async fn the_good_load_and_the_bad_are_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_a_manifest_says_in_vain_is_told_at_every_start() {
+    let (store, dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    put(&dir, "vain.wasm", guest("a"));
+    let manifest = "[plugin]\nname = \"vain\"\nversion = \"1\"\ndescription = \"d\"\n[needs]\n\
+                    secrets = [{ name = \"TOKEN\", for = \"https://api.github.com\" }]\n";
+    put(&dir, "vain.toml", manifest);
+    // The second start reads the index alone.
+    for _ in 0..2 {
+        let scan = scan(&fresh(&store), &[&dir]).await;
+        assert_eq!(names(&scan), ["vain"]);
+        let [problem] = &scan.problems[..] else {
+            panic!("{:?}", scan.problems)
+        };
+        assert!(problem.message.contains("vain.toml:6:"), "{problem:?}");
+        assert!(problem.message.contains("without `needs.http`"), "{problem:?}");
+        assert!(problem.hint.as_deref().unwrap().contains("http = ["), "{problem:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn directories_that_are_none_are_named() {
     let store = tempfile::tempdir().unwrap();
     let file = tempfile::NamedTempFile::new().unwrap();

@@ -171,6 +171,7 @@ fn needs(field: &Field<'_>) -> Option<Needs> {
             format: secret.format,
         })
     };
+    let secrets = table.get("secrets");
     let needs = Needs {
         http: table
             .get("http")
@@ -183,8 +184,8 @@ fn needs(field: &Field<'_>) -> Option<Needs> {
             .get("env")
             .and_then(|field| field.distinct(variable))
             .unwrap_or_default(),
-        secrets: table
-            .get("secrets")
+        secrets: secrets
+            .as_ref()
             .and_then(|field| field.list_of(needed_secret))
             .unwrap_or_default(),
         toolbox: table
@@ -196,6 +197,12 @@ fn needs(field: &Field<'_>) -> Option<Needs> {
             .and_then(|field| field.boolean())
             .unwrap_or_default(),
     };
+    if let Some(secrets) = secrets.filter(|_| !needs.secrets.is_empty() && needs.http.is_empty()) {
+        secrets.warn(
+            "`needs.secrets` has no effect without `needs.http`: a secret goes along with requests alone",
+            Some("add the origin, such as `http = [\"https://api.github.com\"]`"),
+        );
+    }
     table.finish(|key| match key {
         "network" | "net" => Some("did you mean `http`?".into()),
         "fs" | "read" | "write" | "filesystem" => Some("did you mean `files`?".into()),
