@@ -280,6 +280,56 @@ fn tools_say_what_could_be_called_and_why_not_more() {
 }
 
 #[test]
+fn why_of_a_tool_that_does_not_exist_is_exit_2_with_the_nearest_name() {
+    let place = Workplace::new();
+    let mut command = place.fief(["tools", "--why", "files.raed", "--plugins"]);
+    command.arg(plugins::directory());
+    let finished = Finished::of(command).expect_code(2);
+    assert!(finished.stdout.is_empty(), "{}", finished.stdout);
+    assert!(finished.stderr.contains("has no tool `raed`"), "{}", finished.stderr);
+    assert!(
+        finished.stderr.contains("hint: did you mean `files.read`?"),
+        "{}",
+        finished.stderr
+    );
+}
+
+#[test]
+fn the_flag_that_a_plugin_lacks_is_named_once() {
+    let place = Workplace::new();
+    let mut command = place.fief(["tools", "--plugins"]);
+    command.arg(plugins::directory());
+    let finished = Finished::of(command).expect_code(0);
+    assert_eq!(finished.stderr.matches("--allow-net").count(), 1, "{}", finished.stderr);
+    assert_eq!(finished.stdout.matches("--allow-net").count(), 1, "{}", finished.stdout);
+}
+
+#[test]
+fn shipped_archetypes_are_clean_though_policy_allows_no_network_unless_it_is_strict() {
+    let place = Workplace::new();
+    let archetypes = super::support::root().join("archetypes");
+    let check = || {
+        let mut command = place.fief(["agents", "check"]);
+        command.arg(&archetypes).arg("--plugins").arg(plugins::directory());
+        Finished::of(command)
+    };
+    let finished = check().expect_code(0);
+    assert!(finished.stdout.contains("clean: "), "{}", finished.stdout);
+    assert!(
+        finished.stderr.contains("note: ") && finished.stderr.contains("--allow-net"),
+        "{}",
+        finished.stderr
+    );
+    place.write("fief.toml", "[policy]\nstrict = true\n");
+    let finished = check().expect_code(1);
+    assert!(
+        finished.stderr.contains("warning: ") && finished.stderr.contains("--allow-net"),
+        "{}",
+        finished.stderr
+    );
+}
+
+#[test]
 fn a_strangers_configuration_widens_nothing_until_it_is_trusted() {
     let place = Workplace::new();
     place.write("fief.toml", "[policy]\nwrite = [\".\"]\n");

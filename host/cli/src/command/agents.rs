@@ -81,13 +81,16 @@ async fn check(path: &Path, places: &Places) -> Result<Exit, Fault> {
     }
     for warning in &checked.warnings {
         findings += 1;
-        render::warn(&warning.to_string());
+        render::warn(&warning.with_its_hint());
     }
     for archetype in &checked.archetypes {
-        let found = plan::check(host.world(), archetype);
-        findings += found.len();
-        for finding in found {
-            render::warn(&finding.message);
+        for finding in plan::check(host.world(), archetype) {
+            if finding.policy {
+                render::note(&format!("note: {}", finding.message));
+            } else {
+                findings += 1;
+                render::warn(&finding.message);
+            }
         }
     }
     if findings == 0 {

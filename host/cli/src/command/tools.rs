@@ -22,7 +22,7 @@ pub(crate) async fn tools(args: Tools) -> Result<Exit, Fault> {
         ..(**host.world()).clone()
     });
     if let Some(tool) = &args.why {
-        render::data(&plan::why(&world, &archetype, tool));
+        render::data(&plan::why(&world, &archetype, tool).map_err(fief::Error::from)?);
         return Ok(Exit::Done);
     }
     let planned = plan::main(&world, &archetype).map_err(fief::Error::from)?;
@@ -94,17 +94,8 @@ fn lines(world: &World, planned: &Planned, paint: Paint, width: usize) -> Vec<St
         lines.push(paint.bold("left out"));
     }
     for left in &planned.left_out {
-        let flag = left
-            .flag
-            .as_ref()
-            .map(|flag| format!("; `{flag}` would allow it"))
-            .unwrap_or_default();
-        lines.push(format!(
-            "  {}: {}{}",
-            paint.yellow(left.plugin.as_str()),
-            sanitise(&left.why),
-            sanitise(&flag)
-        ));
+        let why = sanitise(&left.with_flag());
+        lines.push(format!("  {}: {why}", paint.yellow(left.plugin.as_str())));
     }
     if world.plugins.is_empty() {
         lines.push("no plugin was found: `fief plugin install DIR` puts one into your data directory".into());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use fief_core::event::Event;
 use fief_core::id::{PluginName, ToolRef};
 use fief_core::manifest::archetype::{Archetype, GrantRequest, ToolGrant};
-use fief_core::plan;
+use fief_core::plan::{self, LeftOut};
 use fief_core::tool::{Invocation, Outcome, OutcomeKind};
 use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
@@ -50,7 +50,7 @@ impl Host {
         let planned = plan::main(&world, &archetype)?;
         let Some((_, spec)) = planned.spec.tools.get(&tool.to_string()) else {
             // Every interface that is missing is named there, with the flag that would allow it.
-            let why: Vec<String> = planned.left_out.iter().map(|left| left.why.clone()).collect();
+            let why: Vec<String> = planned.left_out.iter().map(LeftOut::with_flag).collect();
             return Ok(Outcome::refused(OutcomeKind::Denied, why.join("\n")));
         };
         let stream = EventStream::new("call".into(), self.redactor(), None, 0, Some(events));

@@ -50,16 +50,47 @@ pub enum Blame {
     },
 }
 
-impl fmt::Display for Missing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}`: ", self.interface)?;
-        match &self.blame {
-            Blame::Needs { line } => write!(f, "its `plugin.toml` does not ask for it; `{line}` would"),
-            Blame::Manifest { line } => write!(f, "not granted; `{line}` would grant it"),
-            Blame::Policy { flag } => write!(f, "not allowed by policy; `{flag}` would allow it"),
-            Blame::Never { hint } => write!(f, "never granted; {hint}"),
+impl Blame {
+    /// The flag, or the key of `fief.toml`, where policy is all that stands in the way.
+    #[must_use]
+    pub fn flag(&self) -> Option<&str> {
+        match self {
+            Self::Policy { flag } => Some(flag),
+            Self::Needs { .. } | Self::Manifest { .. } | Self::Never { .. } => None,
         }
     }
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}`: {}", self.interface, self.blame)
+    }
+}
+
+impl fmt::Display for Blame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Needs { line } => write!(f, "its `plugin.toml` does not ask for it; `{line}` would"),
+            Self::Manifest { line } => write!(f, "not granted; `{line}` would grant it"),
+            Self::Policy { flag } => write!(f, "not allowed by policy; `{flag}` would allow it"),
+            Self::Never { hint } => write!(f, "never granted; {hint}"),
+        }
+    }
+}
+
+/// What is missing, a line for each reason: the interfaces of one capability lack one and the same line or flag, which
+/// is said once.
+#[must_use]
+pub fn grouped(lacking: &[Missing]) -> Vec<(String, &Blame)> {
+    let mut groups: Vec<(String, &Blame)> = Vec::new();
+    for missing in lacking {
+        let name = format!("`{}`", missing.interface);
+        match groups.iter_mut().find(|(_, blame)| **blame == missing.blame) {
+            Some((names, _)) => *names = format!("{names}, {name}"),
+            None => groups.push((name, &missing.blame)),
+        }
+    }
+    groups
 }
 
 /// How an interface is come by.

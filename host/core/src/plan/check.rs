@@ -19,13 +19,17 @@ pub struct Finding {
     pub archetype: ArchetypeName,
     /// What it is and what would be right.
     pub message: String,
+    /// Whether it is only something that the archetype grants and policy does not allow: its author's manifest is
+    /// sound, the agent starts with less, and what is allowed is the operator's choice. `[policy] strict` makes it the
+    /// manifest's fault: then the agent does not start.
+    pub policy: bool,
 }
 
 /// Every fault of `archetype` in this world: what it names and is not there, grants that nothing needs, needs that
 /// nothing grants, what policy takes, what cannot link. Empty: clean.
 #[must_use]
 pub fn check(world: &World, archetype: &Archetype) -> Vec<Finding> {
-    let mut messages = Vec::new();
+    let mut found = Found::default();
     let name = format!("archetype `{}`", archetype.name);
     let granter = |key| Granter {
         name: name.clone(),
@@ -33,23 +37,23 @@ pub fn check(world: &World, archetype: &Archetype) -> Vec<Finding> {
         key,
     };
     for grant in archetype.tools.iter().flatten() {
-        entry(world, grant, &granter("tools"), &mut messages);
+        entry(world, grant, &granter("tools"), &mut found);
     }
     for grant in archetype
         .dynamic
         .iter()
         .flat_map(|dynamic| dynamic.tools.iter().flatten())
     {
-        entry(world, grant, &granter("[[dynamic.tools]]"), &mut messages);
+        entry(world, grant, &granter("[[dynamic.tools]]"), &mut found);
     }
     for filter in archetype.config.filters.iter().flatten() {
         let mut out = Equipment::default();
         match filters(world, std::slice::from_ref(filter), &granter("filters"), &mut out) {
-            Ok(_) => messages.extend(out.warnings),
-            Err(error) => messages.push(error.message),
+            Ok(_) => found.equipment(out),
+            Err(error) => found.faults.push(error.message),
         }
     }
-    names(world, archetype, &mut messages);
+    names(world, archetype, &mut found.faults);
     let configs = [
         Some(&archetype.config),
         archetype.dynamic.as_ref().map(|dynamic| &dynamic.config),
@@ -65,33 +69,57 @@ pub fn check(world: &World, archetype: &Archetype) -> Vec<Finding> {
             } else {
                 ""
             };
-            messages.push(format!(
+            found.faults.push(format!(
                 "{name} ({}): model `{model}` is not configured{what}; configured are {}",
                 archetype.origin,
                 choices(model, world.models.iter().map(String::as_str))
             ));
         }
     }
-    let mut seen = Vec::new();
-    messages.retain(|message| {
-        !seen.contains(message) && {
-            seen.push(message.clone());
-            true
-        }
-    });
-    messages
+    let finding = |message: String, policy| Finding {
+        archetype: archetype.name.clone(),
+        message,
+        policy,
+    };
+    let faults = once(found.faults).into_iter().map(|message| finding(message, false));
+    let losses = once(found.losses)
         .into_iter()
-        .map(|message| Finding {
-            archetype: archetype.name.clone(),
-            message,
-        })
-        .collect()
+        .map(|message| finding(message, !world.policy.strict));
+    faults.chain(losses).collect()
 }
 
-fn entry(world: &World, grant: &ToolGrant, granter: &Granter<'_>, messages: &mut Vec<String>) {
+/// The same without what was said before.
+fn once(messages: Vec<String>) -> Vec<String> {
+    let mut seen = Vec::with_capacity(messages.len());
+    for message in messages {
+        if !seen.contains(&message) {
+            seen.push(message);
+        }
+    }
+    seen
+}
+
+/// What was found so far.
+#[derive(Default)]
+struct Found {
+    /// The manifest's faults.
+    faults: Vec<String>,
+    /// What policy does not allow.
+    losses: Vec<String>,
+}
+
+impl Found {
+    fn equipment(&mut self, out: Equipment) {
+        let faults = out.warnings.into_iter().filter(|warning| !out.lost.contains(warning));
+        self.faults.extend(faults);
+        self.losses.extend(out.lost);
+    }
+}
+
+fn entry(world: &World, grant: &ToolGrant, granter: &Granter<'_>, found: &mut Found) {
     match listed(world, std::slice::from_ref(grant), granter) {
-        Ok(out) => messages.extend(out.warnings),
-        Err(PlanError { message, .. }) => messages.push(message),
+        Ok(out) => found.equipment(out),
+        Err(PlanError { message, .. }) => found.faults.push(message),
     }
     let Some(plugin) = world.plugins.get(&grant.plugin) else {
         return;
@@ -102,7 +130,7 @@ fn entry(world: &World, grant: &ToolGrant, granter: &Granter<'_>, messages: &mut
     }
     if let Ok(resolved) = resolve(plugin, &grant.grant, &world.policy, &granter.name) {
         for unmet in resolved.unmet {
-            messages.push(format!(
+            found.faults.push(format!(
                 "{}: plugin `{}` needs {unmet}, and nothing grants it",
                 granter.name, plugin.name
             ));

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::{LeftOut, PlanError, PlanErrorKind, Reach, choices};
-use crate::grant::imports::{Blame, Missing, missing};
+use crate::grant::imports::{Blame, Missing, grouped, missing};
 use crate::grant::resolve::{Taken, resolve};
 use crate::grant::{Holding, Holdings};
 use crate::id::{PluginName, ToolName};
@@ -102,7 +102,7 @@ pub(super) fn filters(
             let why = own
                 .left_out
                 .iter()
-                .map(|left| left.why.as_str())
+                .map(LeftOut::with_flag)
                 .collect::<Vec<_>>()
                 .join("; ");
             let message = format!(
@@ -164,6 +164,10 @@ impl Equipment {
         }
         self.reach.extend(resolved.reach);
         self.warnings.extend(resolved.warnings);
+        if !lacking.is_empty() {
+            self.leave_out(&plugin.name, &lacking);
+            return Ok(None);
+        }
         for Taken {
             target,
             why,
@@ -178,34 +182,40 @@ impl Equipment {
             self.lost.push(line.clone());
             self.warnings.push(line);
         }
-        if lacking.is_empty() {
-            let digest = plugin.digest;
-            return Ok(Some(Holding {
-                digest,
-                tools: BTreeSet::new(),
-                grant: resolved.grant,
-            }));
-        }
-        let why = lines(&lacking, "; ");
-        let flags: Vec<&str> = lacking
-            .iter()
-            .filter_map(|missing| match &missing.blame {
-                Blame::Policy { flag } => Some(flag.as_str()),
-                _ => None,
-            })
-            .collect::<BTreeSet<_>>()
-            .into_iter()
-            .collect();
-        let line = format!("plugin `{}` is left out, it cannot link: {why}", plugin.name);
+        Ok(Some(Holding {
+            digest: plugin.digest,
+            tools: BTreeSet::new(),
+            grant: resolved.grant,
+        }))
+    }
+
+    /// A plugin that cannot link. Whatever else policy took from it is of no interest: it does not run.
+    fn leave_out(&mut self, plugin: &PluginName, lacking: &[Missing]) {
+        // Each flag is named once, after all that it would allow; but where flags alone do not help, beside what they
+        // would allow.
+        let flags: Option<Vec<&str>> = grouped(lacking).iter().map(|(_, blame)| blame.flag()).collect();
+        let (why, flag) = match flags {
+            Some(flags) => {
+                let names: Vec<String> = lacking.iter().map(|one| format!("`{}`", one.interface)).collect();
+                (
+                    format!("{}: not allowed by policy", names.join(", ")),
+                    Some(flags.join(" ")),
+                )
+            }
+            None => (lines(lacking, "; "), None),
+        };
+        let allow = flag
+            .as_ref()
+            .map(|flag| format!("; `{flag}` would allow it"))
+            .unwrap_or_default();
+        let line = format!("plugin `{plugin}` is left out, it cannot link: {why}{allow}");
         self.lost.push(line.clone());
         self.warnings.push(line);
-        let flag = (!flags.is_empty()).then(|| flags.join(" "));
         self.left_out.push(LeftOut {
-            plugin: plugin.name.clone(),
+            plugin: plugin.clone(),
             why,
             flag,
         });
-        Ok(None)
     }
 
     /// With `strict`, what policy took is an error.
@@ -225,11 +235,8 @@ impl Equipment {
 }
 
 fn lines(lacking: &[Missing], between: &str) -> String {
-    lacking
-        .iter()
-        .map(ToString::to_string)
-        .collect::<Vec<_>>()
-        .join(between)
+    let line = |(names, blame): (String, &Blame)| format!("{names}: {blame}");
+    grouped(lacking).into_iter().map(line).collect::<Vec<_>>().join(between)
 }
 
 fn unlinkable(plugin: &PluginInfo, lacking: &[Missing], granter: &Granter<'_>) -> PlanError {

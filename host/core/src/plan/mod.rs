@@ -55,6 +55,17 @@ pub struct LeftOut {
     pub flag: Option<String>,
 }
 
+impl LeftOut {
+    /// Why, with the flag that would change it.
+    #[must_use]
+    pub fn with_flag(&self) -> String {
+        match &self.flag {
+            Some(flag) => format!("{}; `{flag}` would allow it", self.why),
+            None => self.why.clone(),
+        }
+    }
+}
+
 /// Why an agent does not start.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{message}")]

@@ -1,35 +1,99 @@
 //! Why an agent can, or cannot, call a tool.
 
-use super::{Planned, choices, main};
-use crate::id::{PluginName, ToolName};
+use super::{PlanError, Planned, choices, main};
+use crate::id::ToolName;
 use crate::manifest::archetype::{Agents, Archetype};
-use crate::tool::wire_name;
+use crate::nearest::nearest;
+use crate::tool::{PluginInfo, wire_name};
 use crate::world::World;
 
 /// Why the main agent under `archetype` can call `tool`, or cannot and what would change that: some lines for a person.
 /// A tool is named as people or as models write it.
-#[must_use]
-pub fn why(world: &World, archetype: &Archetype, tool: &str) -> String {
+///
+/// # Errors
+/// [`PlanError`] if there is no such tool, with the nearest name.
+pub fn why(world: &World, archetype: &Archetype, tool: &str) -> Result<String, PlanError> {
+    let asked = find(world, archetype, tool)?;
     let planned = match main(world, archetype) {
         Ok(planned) => planned,
-        Err(error) => return format!("`{tool}` cannot be called, since the agent does not start: {error}"),
+        Err(error) => {
+            return Ok(format!(
+                "`{tool}` cannot be called, since the agent does not start: {error}"
+            ));
+        }
     };
     let declared = planned.spec.declarations.iter().map(|declaration| &declaration.name);
     if let Some(name) = declared.clone().find(|name| *name == tool || wire_name(name) == tool) {
-        return callable(&planned, archetype, name);
+        return Ok(callable(&planned, archetype, name));
     }
-    let is_way = tool == "spawn_subagent" || tool == "dynamic_subagent" || tool.starts_with("agent-");
-    if is_way || archetype.dynamic.as_ref().is_some_and(|dynamic| dynamic.name == tool) {
-        return format!("`{tool}` cannot be called: {}", no_way(world, archetype, tool));
+    let reason = match asked {
+        Asked::Way => no_way(world, archetype, tool),
+        Asked::Tool(info, tool) => not_held(archetype, &planned, info, tool),
+    };
+    Ok(format!("`{tool}` cannot be called: {reason}"))
+}
+
+/// What was asked about.
+enum Asked<'a> {
+    /// A way to a child.
+    Way,
+    /// A tool of a plugin.
+    Tool(&'a PluginInfo, &'a ToolName),
+}
+
+fn find<'a>(world: &'a World, archetype: &Archetype, asked: &str) -> Result<Asked<'a>, PlanError> {
+    let dynamic = archetype.dynamic.iter().map(|dynamic| dynamic.name.as_str());
+    let agent_tools = world.archetypes.values().map(|one| one.name.as_str());
+    let ways: Vec<&str> = ["spawn_subagent", "dynamic_subagent"]
+        .into_iter()
+        .chain(dynamic)
+        .chain(agent_tools.filter(|name| name.starts_with("agent-")))
+        .collect();
+    // Names of archetypes match without regard to case.
+    let is_asked = |way: &&str| *way == asked || (way.starts_with("agent-") && way.eq_ignore_ascii_case(asked));
+    if ways.iter().any(is_asked) {
+        return Ok(Asked::Way);
     }
-    let (plugin, name) = tool
+    let plugins = world.plugins.values();
+    let all = plugins.flat_map(|plugin| plugin.tools.iter().map(move |tool| (plugin, &tool.name)));
+    let all: Vec<(String, &PluginInfo, &ToolName)> = all
+        .map(|(plugin, tool)| (format!("{}.{tool}", plugin.name), &**plugin, tool))
+        .collect();
+    if let Some((_, plugin, tool)) = all.iter().find(|(name, ..)| name == asked || wire_name(name) == asked) {
+        return Ok(Asked::Tool(plugin, tool));
+    }
+    let (plugin, tool) = asked
         .split_once('.')
-        .or_else(|| tool.split_once("__"))
-        .unwrap_or((tool, ""));
-    format!(
-        "`{tool}` cannot be called: {}",
-        not_held(world, archetype, &planned, plugin, name)
-    )
+        .or_else(|| asked.split_once("__"))
+        .unwrap_or((asked, ""));
+    let what = if asked.starts_with("agent-") {
+        format!("there is no archetype `{asked}`")
+    } else {
+        match world.plugins.values().find(|info| info.name.as_str() == plugin) {
+            None => {
+                let known: Vec<String> = world.plugins.keys().map(|name| format!("`{name}`")).collect();
+                let known = if known.is_empty() {
+                    "none".into()
+                } else {
+                    known.join(", ")
+                };
+                format!("there is no tool `{asked}`: there is no plugin `{plugin}`; found are {known}")
+            }
+            Some(info) => {
+                let offered: Vec<String> = info.tools.iter().map(|tool| format!("`{}`", tool.name)).collect();
+                let offered = offered.join(", ");
+                match tool {
+                    "" => format!("`{plugin}` is a plugin; its tools are {offered}"),
+                    tool => format!("plugin `{plugin}` has no tool `{tool}`; it has {offered}"),
+                }
+            }
+        }
+    };
+    let names = all.iter().map(|(name, ..)| name.as_str()).chain(ways);
+    Err(PlanError::configuration(match nearest(asked, names) {
+        Some(near) => format!("{what}\nhint: did you mean `{near}`?"),
+        None => what,
+    }))
 }
 
 fn callable(planned: &Planned, archetype: &Archetype, name: &str) -> String {
@@ -70,21 +134,8 @@ fn callable(planned: &Planned, archetype: &Archetype, name: &str) -> String {
     lines
 }
 
-fn not_held(world: &World, archetype: &Archetype, planned: &Planned, plugin: &str, tool: &str) -> String {
-    let known = world.plugins.keys().map(PluginName::as_str);
-    let Some(info) = world.plugins.values().find(|info| info.name.as_str() == plugin) else {
-        return format!("there is no plugin `{plugin}`; found are {}", choices(plugin, known));
-    };
-    let offered: Vec<&str> = info.tools.iter().map(|offered| offered.name.as_str()).collect();
-    if tool.is_empty() {
-        return format!("`{plugin}` is a plugin; its tools are {}", choices(tool, offered));
-    }
-    if !offered.contains(&tool) {
-        return format!(
-            "plugin `{plugin}` has no tool `{tool}`; it has {}",
-            choices(tool, offered)
-        );
-    }
+fn not_held(archetype: &Archetype, planned: &Planned, info: &PluginInfo, tool: &ToolName) -> String {
+    let plugin = &info.name;
     if let Some(left) = planned.left_out.iter().find(|left| left.plugin == info.name) {
         let flag = left
             .flag
@@ -96,7 +147,7 @@ fn not_held(world: &World, archetype: &Archetype, planned: &Planned, plugin: &st
             flag.unwrap_or_default()
         );
     }
-    if tool.parse().is_ok_and(|tool| archetype.disallows(&info.name, &tool)) {
+    if archetype.disallows(plugin, tool) {
         return format!(
             "archetype `{}` ({}) refuses it itself",
             archetype.name, archetype.origin
@@ -115,7 +166,7 @@ fn not_held(world: &World, archetype: &Archetype, planned: &Planned, plugin: &st
         "archetype `{}` ({}) lists plugin `{plugin}`, and its `allow` holds only {}",
         archetype.name,
         archetype.origin,
-        choices(tool, allow)
+        choices(tool.as_str(), allow)
     )
 }
 
@@ -133,11 +184,7 @@ fn no_way(world: &World, archetype: &Archetype, tool: &str) -> String {
         if shallow && names.iter().any(|name| name.eq_ignore_ascii_case(tool)) {
             return deep;
         }
-        let known = world.archetypes.contains_key(&tool.to_ascii_lowercase());
-        return match known {
-            true => format!("{place} does not name it in `agent_tools`"),
-            false => format!("there is no archetype `{tool}`"),
-        };
+        return format!("{place} does not name it in `agent_tools`");
     }
     if tool == "spawn_subagent" {
         let none = match &archetype.agents {

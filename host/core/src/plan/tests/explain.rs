@@ -1,5 +1,5 @@
 use super::*;
-use crate::plan::{check, why};
+use crate::plan::{PlanErrorKind, check, why};
 
 fn messages(world: &World, archetype: &Archetype) -> Vec<String> {
     check(world, archetype)
@@ -81,7 +81,7 @@ fn every_fault_is_found_not_only_the_first() {
 
 #[test]
 fn why_a_tool_can_be_called_shows_all_three_sides() {
-    let text = why(&world(), &archetype("main"), "web__fetch");
+    let text = why(&world(), &archetype("main"), "web__fetch").unwrap();
     assert!(
         text.starts_with("`web.fetch` can be called: archetype `main` is silent about tools"),
         "{text}"
@@ -101,8 +101,6 @@ fn why_a_tool_cannot_be_called_says_what_would_change_that() {
         ..archetype("narrow")
     };
     for (archetype, tool, says) in [
-        (&narrow, "fils.read", "there is no plugin `fils`"),
-        (&narrow, "files.reed", "plugin `files` has no tool `reed`"),
         (&narrow, "files.write", "its `allow` holds only `read`"),
         (
             &narrow,
@@ -110,18 +108,16 @@ fn why_a_tool_cannot_be_called_says_what_would_change_that() {
             "does not list plugin `count`\nhint: `[[tools]] plugin = \"count\"`",
         ),
         (&narrow, "web.fetch", "hint: `--allow-net ORIGIN` would allow it"),
-        (&narrow, "files", "its tools are `read`, `write`, `grep`"),
         (&narrow, "spawn_subagent", "names no `agents`"),
         (&narrow, "dynamic_subagent", "has no `[dynamic]` table"),
         (&narrow, "agent-worker", "does not name it in `agent_tools`"),
-        (&narrow, "agent-nobody", "there is no archetype `agent-nobody`"),
         (
             &archetype("main"),
             "web.fetch",
             "hint: `--allow-net ORIGIN` would allow it",
         ),
     ] {
-        let text = why(&poor, archetype, tool);
+        let text = why(&poor, archetype, tool).unwrap();
         assert!(
             text.starts_with(&format!("`{tool}` cannot be called: ")) && text.contains(says),
             "{tool}: {text}"
@@ -129,12 +125,65 @@ fn why_a_tool_cannot_be_called_says_what_would_change_that() {
     }
     poor.policy.max_depth = 0;
     for tool in ["spawn_subagent", "dynamic_subagent"] {
-        let text = why(&poor, &boss(), tool);
+        let text = why(&poor, &boss(), tool).unwrap();
         assert!(text.ends_with("`[policy] max_depth` is 0"), "{text}");
     }
     let broken = Archetype {
         tools: Some(vec![wide("nothing")]),
         ..archetype("broken")
     };
-    assert!(why(&poor, &broken, "files.read").contains("since the agent does not start"));
+    let text = why(&poor, &broken, "files.read").unwrap();
+    assert!(text.contains("since the agent does not start"), "{text}");
+}
+
+#[test]
+fn why_of_a_tool_that_does_not_exist_is_an_error_with_the_nearest_name() {
+    let world = with(world(), [archetype("agent-worker")]);
+    let broken = Archetype {
+        tools: Some(vec![wide("nothing")]),
+        ..archetype("broken")
+    };
+    for archetype in [&archetype("main"), &broken] {
+        for (tool, says) in [
+            ("fils.read", "there is no plugin `fils`"),
+            ("fils.read", "hint: did you mean `files.read`?"),
+            (
+                "files.reed",
+                "plugin `files` has no tool `reed`; it has `read`, `write`, `grep`",
+            ),
+            ("files__reed", "hint: did you mean `files.read`?"),
+            ("files", "`files` is a plugin; its tools are `read`, `write`, `grep`"),
+            ("agent-nobody", "there is no archetype `agent-nobody`"),
+            ("agent-worked", "hint: did you mean `agent-worker`?"),
+            ("spawn_subagents", "hint: did you mean `spawn_subagent`?"),
+            ("", "there is no plugin ``"),
+        ] {
+            let error = why(&world, archetype, tool).unwrap_err();
+            assert_eq!(error.kind, PlanErrorKind::Configuration);
+            assert!(error.message.contains(says), "{tool}: {error}");
+        }
+    }
+}
+
+#[test]
+fn what_policy_does_not_allow_is_no_fault_of_a_manifest_unless_policy_is_strict() {
+    let archetype = Archetype {
+        tools: Some(vec![wide("web"), exactly("count", to_origin("https://a.com"))]),
+        ..archetype("a")
+    };
+    let mut world = world();
+    world.policy.net.clear();
+    for strict in [false, true] {
+        world.policy.strict = strict;
+        let found = check(&world, &archetype);
+        let [fault, loss] = &found[..] else {
+            panic!("{found:#?}")
+        };
+        assert!(
+            !fault.policy && fault.message.contains("which the plugin does not need"),
+            "{fault:?}"
+        );
+        assert_eq!(loss.policy, !strict);
+        assert_eq!(loss.message.matches("--allow-net").count(), 1, "{loss:?}");
+    }
 }
