@@ -57,23 +57,41 @@ fn kind(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)
 }
 
+/// How a directory is opened that is only a way to others: one that may be entered, and not listed, is one too.
+fn passage() -> OFlags {
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    return flags | OFlags::PATH;
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    return flags | OFlags::RDONLY;
+}
+
 /// Opens a directory by its real path: one in which no part has become a link since the path was resolved. A guest that
 /// may write to one granted directory could else move another by putting a link in its place.
 pub(super) fn open_real(path: &Path) -> io::Result<File> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let whole = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut dir: Option<File> = None;
-    for part in path.components() {
-        let opened = match (part, &dir) {
-            (Component::RootDir, _) => rustix::fs::open("/", flags, Mode::empty())?,
-            (Component::Normal(name), Some(dir)) => rustix::fs::openat(dir, name, flags, Mode::empty())?,
-            _ => {
-                return Err(io::Error::new(
-                    io::ErrorKind::InvalidInput,
-                    "not an absolute, canonical path",
-                ));
+    let mut parts = path.components().peekable();
+    while let Some(part) = parts.next() {
+        let open = |flags| match (part, &dir) {
+            (Component::RootDir, _) => rustix::fs::open("/", flags, Mode::empty()).map_err(io::Error::from),
+            (Component::Normal(name), Some(dir)) => {
+                rustix::fs::openat(dir, name, flags, Mode::empty()).map_err(io::Error::from)
             }
+            _ => Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "not an absolute, canonical path",
+            )),
         };
-        dir = Some(File::from(opened));
+        let opened = match parts.peek() {
+            Some(_) => open(passage()),
+            // The granted one is to be listed too, if it may be.
+            None => match open(whole) {
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => open(passage()),
+                opened => opened,
+            },
+        };
+        dir = Some(File::from(opened?));
     }
     dir.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "an empty path"))
 }
@@ -182,8 +200,10 @@ impl Scope {
                     break;
                 }
                 found.above.push(id);
-                let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-                at = (File::from(rustix::fs::openat(&at.0, &name, flags, Mode::empty())?), id);
+                at = (
+                    File::from(rustix::fs::openat(&at.0, &name, passage(), Mode::empty())?),
+                    id,
+                );
             }
         }
         Ok(found)
@@ -242,10 +262,9 @@ fn ancestors(dir: &CapDir, root: Identity) -> Result<Vec<Identity>, Trouble> {
     let mut found = vec![identity(&rustix::fs::fstat(dir)?)];
     let mut at: Option<File> = None;
     while found.last() != Some(&root) {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let above = match &at {
-            Some(at) => rustix::fs::openat(at, "..", flags, Mode::empty())?,
-            None => rustix::fs::openat(dir, "..", flags, Mode::empty())?,
+            Some(at) => rustix::fs::openat(at, "..", passage(), Mode::empty())?,
+            None => rustix::fs::openat(dir, "..", passage(), Mode::empty())?,
         };
         let id = identity(&rustix::fs::fstat(&above)?);
         if found.last() == Some(&id) {
