@@ -10,6 +10,7 @@ mod embedding;
 mod fuzz_corpus;
 mod hostile;
 mod independent_server;
+mod person;
 mod readme;
 mod repository;
 mod run;

@@ -5,9 +5,11 @@ use clap::Parser as _;
 mod args;
 mod command;
 mod exit;
+mod input;
 mod person;
 mod plugin;
 mod render;
+mod terminal;
 mod watch;
 
 use args::Cli;

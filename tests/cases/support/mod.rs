@@ -3,6 +3,8 @@
 pub mod binary;
 pub mod llmock;
 pub mod plugins;
+#[cfg(unix)]
+pub mod terminal;
 
 pub use fief_tests::guests;
 

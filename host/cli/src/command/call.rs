@@ -17,20 +17,25 @@ pub(crate) async fn call(args: Call) -> Result<Exit, Fault> {
     let arguments = arguments(&args.arguments)?;
     let host = host(&args.places, &args.allow, None).await?;
     let (sender, mut events) = unbounded_channel();
-    let (asks, mut questions) = person::questions();
+    let (asks, mut questions) = person::questions(args.json);
     let mut view = View::new(if args.json { Mode::Quiet } else { Mode::People });
     let started = Instant::now();
     let running = host.call(&args.tool, arguments, sender, asks);
-    tokio::pin!(running);
+    let interrupted = tokio::signal::ctrl_c();
+    tokio::pin!(running, interrupted);
     let outcome = loop {
         tokio::select! {
             outcome = &mut running => break outcome?,
             Some(event) = events.recv() => view.event(&event),
             Some(question) = questions.recv() => {
                 view.pause();
-                person::answer(question).await;
+                tokio::select! {
+                    () = person::answer(question) => {}
+                    outcome = &mut running => break outcome?,
+                    _ = &mut interrupted => return Ok(Exit::Interrupted),
+                }
             }
-            _ = tokio::signal::ctrl_c() => return Ok(Exit::Interrupted),
+            _ = &mut interrupted => return Ok(Exit::Interrupted),
         }
     };
     while let Ok(event) = events.try_recv() {

@@ -310,7 +310,7 @@ async fn play(recording: &Recording, options: HostOptions, as_json: bool) -> Res
     if !as_json {
         render::note(&format!("task: {}", recording.task));
     }
-    let (sender, mut questions) = person::questions();
+    let (sender, mut questions) = person::questions(as_json);
     let options = SessionOptions {
         archetype: Some(recording.archetype.into()),
         record: Some(host.folders().runs()),

@@ -11,8 +11,11 @@ use tokio::sync::{mpsc, oneshot};
 /// What a person is asked. Dropping it unanswered is a no.
 #[derive(Debug)]
 pub struct Question {
-    /// The question; it may hold words of a guest or a model, so it is sanitised before a terminal shows it.
+    /// Who asks for what, on one line, in the host's own words.
     pub text: String,
+    /// What a guest or a model says to it, such as the arguments of a call. To be shown so that no line of it passes
+    /// for one of the host's, and without what a terminal would obey.
+    pub words: String,
     /// Whether `Always` is one of the answers.
     pub can_be_always: bool,
     /// Takes the answer.
@@ -55,8 +58,8 @@ impl Asker {
         if self.lock().contains(tool) {
             return true;
         }
-        let text = format!("`{session}` wants to call `{tool}` with {arguments}");
-        match self.ask(text, true).await {
+        let text = format!("`{session}` wants to call `{tool}`");
+        match self.ask(text, shown(arguments), true).await {
             Consent::Once => true,
             Consent::Always => {
                 self.lock().insert(tool.to_owned());
@@ -66,7 +69,7 @@ impl Asker {
         }
     }
 
-    async fn ask(&self, text: String, can_be_always: bool) -> Consent {
+    async fn ask(&self, text: String, words: String, can_be_always: bool) -> Consent {
         let Some(questions) = &self.questions else {
             return Consent::No;
         };
@@ -74,6 +77,7 @@ impl Asker {
         if questions
             .send(Question {
                 text,
+                words,
                 can_be_always,
                 reply,
             })
@@ -98,11 +102,47 @@ pub(crate) struct Visitor {
 impl Person for Visitor {
     fn confirm(&self, question: String) -> BoxFuture<'static, bool> {
         let asker = self.asker.clone();
-        let text = format!("{} asks: {question}", self.from);
+        let text = format!("{} asks", self.from);
         Box::pin(async move {
             let _turn = asker.turn.lock().await;
-            asker.ask(text, false).await != Consent::No
+            asker.ask(text, question, false).await != Consent::No
         })
+    }
+}
+
+/// Arguments that a question shows, and characters of each: what fits a screen, so that who asks stays in sight.
+const ARGUMENTS: usize = 16;
+const CHARACTERS: usize = 400;
+
+/// Arguments for a person: each on a line of its own, as JSON writes it, so that no value holds a line's end; long ones
+/// cut, with how much is missing.
+fn shown(arguments: &Value) -> String {
+    let Value::Object(arguments) = arguments else {
+        return cut(&arguments.to_string());
+    };
+    let mut lines: Vec<String> = arguments
+        .iter()
+        .take(ARGUMENTS)
+        .map(|(name, value)| {
+            let plain = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+            let name = if plain {
+                name.clone()
+            } else {
+                Value::from(name.as_str()).to_string()
+            };
+            format!("{}: {}", cut(&name), cut(&value.to_string()))
+        })
+        .collect();
+    if arguments.len() > ARGUMENTS {
+        lines.push(format!("… (+{} arguments)", arguments.len() - ARGUMENTS));
+    }
+    lines.join("\n")
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(CHARACTERS) {
+        None => text.to_owned(),
+        Some((at, _)) => format!("{}… (+{} characters)", &text[..at], text[at..].chars().count()),
     }
 }
 
@@ -153,10 +193,11 @@ mod tests {
         let person = tokio::spawn(async move {
             let mut asked = Vec::new();
             for answer in [Some(Consent::Once), Some(Consent::Always), None] {
-                let Some(Question { text, reply, .. }) = questions.recv().await else {
+                let Some(question) = questions.recv().await else {
                     break;
                 };
-                asked.push(text);
+                let Question { text, words, reply, .. } = question;
+                asked.push(format!("{text}\n{words}"));
                 if let Some(answer) = answer {
                     let _ = reply.send(answer);
                 }
@@ -178,6 +219,21 @@ mod tests {
         }
         let asked = person.await.expect("the person does not panic");
         assert_eq!(asked.len(), 3, "the third call was allowed for good: {asked:?}");
-        assert_eq!(asked[0], "`main` wants to call `files.write` with {\"path\":\"a\"}");
+        assert_eq!(asked[0], "`main` wants to call `files.write`\npath: \"a\"");
+    }
+
+    #[test]
+    fn arguments_are_shown_a_line_each_and_no_longer_than_a_screen() {
+        assert_eq!(shown(&json!({})), "");
+        assert_eq!(
+            shown(&json!({ "a": "x\ny", "b\nallow": [1, null] })),
+            "a: \"x\\ny\"\n\"b\\nallow\": [1,null]"
+        );
+        let long = shown(&json!({ "content": "é".repeat(1_000) }));
+        assert!(long.ends_with("é… (+602 characters)"), "{long}");
+        let many: serde_json::Map<String, Value> = (0..40).map(|i| (format!("k{i}"), json!(i))).collect();
+        let many = shown(&Value::Object(many));
+        assert_eq!(many.lines().count(), 17);
+        assert!(many.ends_with("… (+24 arguments)"), "{many}");
     }
 }

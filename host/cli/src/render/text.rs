@@ -71,6 +71,26 @@ pub(crate) fn one_line(text: &str) -> String {
     sanitise(&out)
 }
 
+/// The text as lines of at most `width` columns, sanitised: for words that must not pass for the host's own.
+pub(crate) fn quoted(text: &str, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        let (mut out, mut used) = (String::new(), 0);
+        // A tab is as wide as the terminal likes.
+        for c in sanitise(&line.replace('\t', " ")).chars() {
+            let columns = c.width().unwrap_or(0);
+            if used + columns > width {
+                lines.push(std::mem::take(&mut out));
+                used = 0;
+            }
+            used += columns;
+            out.push(c);
+        }
+        lines.push(out);
+    }
+    lines
+}
+
 /// The start of a line that fits `width` columns, with `…` where something is missing.
 pub(crate) fn fit(line: &str, width: usize) -> String {
     if line.width() <= width {

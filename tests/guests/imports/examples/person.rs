@@ -22,8 +22,13 @@ impl contract::bindings::exports::fief::plugin::tools::Guest for Component {
     }
 
     fn call_tool(_: String, arguments: String) -> Answer {
-        let length = contract::Arguments::new(&arguments).number("length");
-        let question = "May I? ".repeat(usize::try_from(length).unwrap_or(1).max(1));
+        let arguments = contract::Arguments::new(&arguments);
+        let question = match arguments.text("question") {
+            "" => "May I? ",
+            forged => forged,
+        };
+        let length = usize::try_from(arguments.number("length")).unwrap_or(1);
+        let question = question.repeat(length.max(1));
         text(format!("{}", bindings::fief::plugin::person::confirm(&question)))
     }
 }

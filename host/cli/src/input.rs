@@ -1,0 +1,91 @@
+//! Standard input, a line at a time, read by one thread: a line that was typed while one reader gave up waiting is not
+//! lost to the next.
+
+use std::collections::VecDeque;
+use std::io::BufRead as _;
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use tokio::sync::Notify;
+
+/// What was read and nobody has taken.
+#[derive(Default)]
+struct Input {
+    waiting: Mutex<Waiting>,
+    arrived: Notify,
+    taken: Condvar,
+}
+
+#[derive(Default)]
+struct Waiting {
+    /// Each with its number; no text is the end. On a terminal there may be more after it.
+    lines: VecDeque<(u64, Option<String>)>,
+    read: u64,
+}
+
+impl Input {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the first line whose number is at least `least`.
+    fn take(&self, least: u64) -> Option<Option<String>> {
+        let mut waiting = self.lock();
+        let at = waiting.lines.iter().position(|(number, _)| *number >= least)?;
+        let (_, line) = waiting.lines.remove(at)?;
+        self.taken.notify_one();
+        Some(line)
+    }
+
+    async fn line(&self, least: u64) -> Option<String> {
+        loop {
+            let arrived = self.arrived.notified();
+            if let Some(line) = self.take(least) {
+                return line;
+            }
+            arrived.await;
+        }
+    }
+
+    fn read(&self) {
+        loop {
+            let mut line = String::new();
+            let line = match std::io::stdin().lock().read_line(&mut line) {
+                Ok(0) | Err(_) => None,
+                Ok(_) => Some(line),
+            };
+            let ended = line.is_none();
+            let mut waiting = self.lock();
+            waiting.read += 1;
+            let number = waiting.read;
+            waiting.lines.push_back((number, line));
+            self.arrived.notify_waiters();
+            // At its end standard input is only asked again when somebody has seen that end: it would say it for ever.
+            while ended && waiting.lines.iter().any(|(_, line)| line.is_none()) {
+                waiting = self.taken.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+            }
+        }
+    }
+}
+
+/// Starts reading at the first use: a run in the background that never asks must not be stopped for reading.
+fn input() -> &'static Input {
+    static INPUT: OnceLock<Input> = OnceLock::new();
+    static THREAD: OnceLock<()> = OnceLock::new();
+    let input = INPUT.get_or_init(Input::default);
+    THREAD.get_or_init(|| drop(std::thread::spawn(|| INPUT.get_or_init(Input::default).read())));
+    input
+}
+
+/// The next line; none at the end.
+pub(crate) async fn line() -> Option<String> {
+    input().line(0).await
+}
+
+/// The next line that is typed from now on. What was typed before was no answer to what is asked now, and is left for
+/// [`line`].
+pub(crate) async fn answer() -> Option<String> {
+    crate::terminal::forget_what_is_typed();
+    let input = input();
+    let from = input.lock().read + 1;
+    input.line(from).await
+}
