@@ -88,3 +88,152 @@ fn a_plugin_that_may_not_reach_the_network_is_denied_by_name() {
     let finished = call(&place, &["egress.metadata", "{}"]).expect_code(4);
     assert!(finished.stderr.contains("--allow-net"), "{}", finished.stderr);
 }
+
+#[test]
+fn a_manifests_link_is_held_to_what_it_leads_to() {
+    let place = place("tricks", "files = \"read\"");
+    let outside = place.home().join("private");
+    std::fs::create_dir(&outside).unwrap();
+    place.write("data/mine", "x");
+    std::os::unix::fs::symlink(&outside, place.work().join("away")).unwrap();
+    std::os::unix::fs::symlink("data", place.work().join("near")).unwrap();
+    place.write(
+        "agents/linked.toml",
+        r#"
+name = "linked"
+description = "Is granted two links."
+instruction = "Look."
+[[tools]]
+plugin = "tricks"
+[tools.grant]
+files = [
+    { host = "near", guest = "/near", mode = "read" },
+    { host = "away", guest = "/away", mode = "read" },
+    { host = "away/not/there/yet", guest = "/later", mode = "read" },
+]
+"#,
+    );
+    let arguments = [
+        "tools",
+        "--json",
+        "--plugins",
+        "plugins",
+        "--archetypes",
+        "agents",
+        "--archetype",
+        "linked",
+    ];
+    let finished = Finished::of(place.fief(arguments)).expect_code(0);
+    assert!(
+        finished.stderr.contains("policy does not allow it"),
+        "{}",
+        finished.stderr
+    );
+    let shown: Value = serde_json::from_str(&finished.stdout).unwrap();
+    let reach: Vec<&Value> = shown["reach"].as_array().unwrap().iter().collect();
+    let effective = |path: &std::path::Path| {
+        let target = path.display().to_string();
+        let found = reach.iter().find(|reach| reach["target"] == target.as_str());
+        found.unwrap_or_else(|| panic!("{target}: {reach:#?}"))["effective"].clone()
+    };
+    let real = |path: std::path::PathBuf| path.canonicalize().unwrap();
+    assert_eq!(effective(&real(place.work().join("data"))), "read at /near");
+    assert_eq!(effective(&real(outside.clone())), Value::Null);
+    assert_eq!(effective(&real(outside).join("not/there/yet")), Value::Null);
+}
+
+#[test]
+fn a_directory_below_one_that_can_be_entered_and_not_listed_is_granted() {
+    let place = place("tricks", "files = \"write\"");
+    place.write("closed/open/fief.toml", "");
+    place.write("closed/open/inner/note", "x");
+    let closed = place.work().join("closed");
+    let mode = |mode| {
+        let permissions = std::os::unix::fs::PermissionsExt::from_mode(mode);
+        std::fs::set_permissions(&closed, permissions).unwrap();
+    };
+    mode(0o311);
+    let fief = place.fief([
+        "call",
+        "--plugins",
+        "plugins",
+        "--allow-write",
+        "closed/open=/open",
+        "tricks.climb_out",
+        "{}",
+    ]);
+    // The administrator may list everything; without that right he is as anybody.
+    let root = std::fs::read_dir(&closed).is_ok();
+    let mut command = std::process::Command::new(if root { "setpriv".as_ref() } else { fief.get_program() });
+    if root {
+        command
+            .arg("--bounding-set=-dac_override,-dac_read_search")
+            .arg(fief.get_program());
+    }
+    command.args(fief.get_args()).current_dir(place.work()).env_clear();
+    command.envs(fief.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let output = command.output();
+    mode(0o755);
+    let output = match output {
+        Ok(output) => output,
+        Err(error) if root => {
+            return crate::support::skip("a directory that cannot be listed", &format!("setpriv: {error}"));
+        }
+        Err(error) => panic!("{error}"),
+    };
+    let finished = Finished::from(output).expect_code(0);
+    assert!(finished.stdout.lines().count() > 30, "{}", finished.stdout);
+    assert!(!finished.stderr.contains("cannot be opened"), "{}", finished.stderr);
+}
+
+#[test]
+fn the_record_of_a_run_cannot_be_written_wherever_it_is_kept() {
+    let place = place("tricks", "files = \"write\"");
+    let lines = [
+        serde_json::json!({ "session": "main", "calls": [{ "tool": "tricks.say_anything", "arguments": {} }] }),
+        serde_json::json!({ "session": "main", "text": "done" }),
+    ];
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    place.write("model.jsonl", text);
+    let arguments = [
+        "run",
+        "--plugins",
+        "plugins",
+        "--record",
+        "records",
+        "--allow-write",
+        ".",
+        "--json",
+    ];
+    let command = place.fief(arguments.iter().chain(&["--model", "script:model.jsonl", "Go."]));
+    Finished::of(command).expect_code(0);
+    let host = fief::HostOptions {
+        protect: vec!["records".into()],
+        ..fief::HostOptions::embedded(place.work())
+    };
+    let host = tokio::runtime::Runtime::new()
+        .unwrap()
+        .block_on(fief::Host::open(host))
+        .unwrap();
+    let records = place.work().canonicalize().unwrap().join("records");
+    assert!(host.world().policy.protected.contains(&records));
+}
+
+#[test]
+fn a_python_plugin_with_sockets_is_told_how_to_be_built() {
+    let place = Workplace::new();
+    place.write(
+        "plugins/py.wasm",
+        std::fs::read(guests::component("examples/sockets")).unwrap(),
+    );
+    let hint = "componentize-py --stub-wasi";
+    let inspected = Finished::of(place.fief(["plugin", "inspect", "plugins/py.wasm"])).expect_code(2);
+    assert!(
+        inspected.stderr.contains("hint: sockets are never linked"),
+        "{}",
+        inspected.stderr
+    );
+    assert!(inspected.stderr.contains(hint), "{}", inspected.stderr);
+    let scanned = Finished::of(place.fief(["tools", "--plugins", "plugins"])).expect_code(0);
+    assert!(scanned.stderr.contains(hint), "{}", scanned.stderr);
+}

@@ -4,15 +4,15 @@ use std::io::{IsTerminal as _, Write as _};
 
 use fief::SessionOptions;
 
-use super::{host, record};
+use super::{record, session_host};
 use crate::args::Chat;
 use crate::exit::{Exit, Fault};
 use crate::render::{self, Mode, View};
-use crate::{person, watch};
+use crate::{input, person, watch};
 
 pub(crate) async fn chat(args: Chat) -> Result<Exit, Fault> {
     let session = &args.session;
-    let host = host(&session.places, &session.allow, session.model.as_ref()).await?;
+    let host = session_host(session).await?;
     let past = match &args.continued {
         Some(run) => {
             let runs = session.record.clone().unwrap_or_else(|| host.folders().runs());
@@ -20,7 +20,7 @@ pub(crate) async fn chat(args: Chat) -> Result<Exit, Fault> {
         }
         None => None,
     };
-    let (sender, mut questions) = person::questions();
+    let (sender, mut questions) = person::questions(false);
     let options = SessionOptions {
         archetype: session.archetype.clone(),
         record: record(&host, session),
@@ -41,7 +41,7 @@ pub(crate) async fn chat(args: Chat) -> Result<Exit, Fault> {
             let _ = write!(err, "> ").and_then(|()| err.flush());
         }
         let line = tokio::select! {
-            line = tokio::task::spawn_blocking(person::read_line) => line.ok().flatten(),
+            line = input::line() => line,
             _ = tokio::signal::ctrl_c() => return Ok(Exit::Interrupted),
         };
         let Some(line) = line else { break };

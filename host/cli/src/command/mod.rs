@@ -36,7 +36,21 @@ pub(crate) async fn run(command: Command) -> Result<Exit, Fault> {
 
 /// The host as the flags and the configuration say, its warnings shown.
 async fn host(places: &Places, allow: &Allow, model: Option<&String>) -> Result<fief::Host, Fault> {
-    let host = fief::Host::open(options(places, allow, model)?).await?;
+    open(options(places, allow, model)?).await
+}
+
+/// The same for a session, whose record no tool may write, wherever it is kept.
+async fn session_host(session: &Session) -> Result<fief::Host, Fault> {
+    let options = options(&session.places, &session.allow, session.model.as_ref())?;
+    open(fief::HostOptions {
+        protect: session.record.iter().cloned().collect(),
+        ..options
+    })
+    .await
+}
+
+async fn open(options: fief::HostOptions) -> Result<fief::Host, Fault> {
+    let host = fief::Host::open(options).await?;
     for warning in host.warnings() {
         render::warn(warning);
     }

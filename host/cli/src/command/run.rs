@@ -4,7 +4,7 @@ use std::io::Read as _;
 
 use fief::SessionOptions;
 
-use super::{host, record};
+use super::{record, session_host};
 use crate::args::Run;
 use crate::exit::{Exit, Fault};
 use crate::render::{self, Mode, View};
@@ -13,7 +13,7 @@ use crate::{person, watch};
 pub(crate) async fn run(args: Run) -> Result<Exit, Fault> {
     let task = task_text(&args.task)?;
     let session = &args.session;
-    let host = host(&session.places, &session.allow, session.model.as_ref()).await?;
+    let host = session_host(session).await?;
     let past = match &args.continued {
         Some(run) => {
             let runs = session.record.clone().unwrap_or_else(|| host.folders().runs());
@@ -21,7 +21,7 @@ pub(crate) async fn run(args: Run) -> Result<Exit, Fault> {
         }
         None => None,
     };
-    let (sender, mut questions) = person::questions();
+    let (sender, mut questions) = person::questions(args.json);
     let options = SessionOptions {
         archetype: session.archetype.clone(),
         record: record(&host, session),

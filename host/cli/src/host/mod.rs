@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fief_core::agent::instruction::Variables;
+use fief_core::grant::resolve::absolute;
 use fief_core::manifest::archetype::Archetype;
 use fief_core::manifest::config::Config;
 use fief_core::world::World;
@@ -55,6 +56,8 @@ pub struct HostOptions {
     pub model: Option<String>,
     /// What widens policy.
     pub allow: Allow,
+    /// Further paths that no tool may write, whatever it is granted; what the host itself obeys is protected anyhow.
+    pub protect: Vec<PathBuf>,
     /// Plugins in Rust.
     pub natives: Vec<NativePlugin>,
     /// The built-in archetypes that are registered, in place of what the configuration says.
@@ -105,6 +108,7 @@ impl HostOptions {
             archetypes: Vec::new(),
             model: None,
             allow: Allow::default(),
+            protect: Vec::new(),
             natives: Vec::new(),
             builtin: None,
             made: Vec::new(),
@@ -294,8 +298,15 @@ impl Host {
     }
 }
 
-/// `path` on top of `base`, without symbolic links where it exists.
+/// `path` on top of `base`, without symbolic links as far as it exists: what is made below a link later lies where the
+/// link leads.
 fn whole(base: &Path, path: &Path) -> PathBuf {
     let path = base.join(path);
-    path.canonicalize().unwrap_or(path)
+    for above in path.ancestors() {
+        if let Ok(found) = above.canonicalize() {
+            let rest = path.strip_prefix(above).unwrap_or(Path::new(""));
+            return absolute(&found, rest);
+        }
+    }
+    absolute(base, &path)
 }

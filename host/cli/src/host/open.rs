@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use fief_core::manifest::archetype::mapping::ToolMapping;
 use fief_core::manifest::archetype::markdown::Known;
-use fief_core::manifest::archetype::{Archetype, GrantRequest, ToolGrant};
+use fief_core::manifest::error::ManifestWarning;
 use fief_core::manifest::registry::{self, Registry};
 use fief_core::world::World;
 use fief_sandbox::redact::Redactor;
@@ -59,6 +59,7 @@ impl Host {
         let secrets = secrets_file(&work, config.secrets_file.as_deref())?;
         let mut protected = settings::obeyed(&folders, &files);
         protected.extend(plugin_directories.iter().chain(&archetype_directories).cloned());
+        protected.extend(options.protect.iter().map(|path| whole(&work, path)));
         protected.extend(config.secrets_file.as_deref().map(|file| whole(&work, file)));
         let policy = policy::policy(&work, &config.policy, &options.allow, protected, &mut warnings)?;
 
@@ -100,7 +101,7 @@ impl Host {
         let mut names: Vec<String> = config.models.keys().chain(options.models.keys()).cloned().collect();
         names.sort();
         names.dedup();
-        let world = Arc::new(World {
+        let mut world = World {
             archetypes: registry.archetypes,
             registered: registry.registered,
             plugins: plugins.infos(),
@@ -110,7 +111,9 @@ impl Host {
             models: names,
             untrusted,
             forward_events: options.forward_events,
-        });
+        };
+        world.canonicalise(|path| whole(&work, path));
+        let world = Arc::new(world);
         let sandbox = plugins.sandbox.clone();
         let models = Arc::new(models);
         let supply = Arc::new(HostSupply {
@@ -178,7 +181,7 @@ fn archetypes(
     for directory in directories {
         match registry::load_directory(directory, known, &disk) {
             Ok(parsed) => {
-                warnings.extend(parsed.warnings.iter().map(ToString::to_string));
+                warnings.extend(parsed.warnings.iter().map(ManifestWarning::with_its_hint));
                 added.extend(parsed.value);
             }
             Err(more) => errors.extend(more),
@@ -191,45 +194,11 @@ fn archetypes(
         options.builtin.as_deref().or(config.builtin.as_deref()),
         added,
     ) {
-        Ok(mut registry) if errors.is_empty() => {
-            for archetype in registry.archetypes.values_mut() {
-                *archetype = Arc::new(placed(work, (**archetype).clone()));
-            }
-            Ok(registry)
-        }
+        Ok(registry) if errors.is_empty() => Ok(registry),
         Ok(_) => Err(faults(&errors)),
         Err(more) => {
             errors.extend(more);
             Err(faults(&errors))
         }
     }
-}
-
-/// The archetype with the directories that it grants made absolute, symbolic links followed: they are compared with
-/// policy's as paths.
-pub(super) fn placed(work: &Path, mut archetype: Archetype) -> Archetype {
-    let place = |grants: &mut Vec<ToolGrant>| {
-        for grant in grants {
-            if let GrantRequest::Exact(table) = &mut grant.grant {
-                for files in &mut table.files {
-                    files.host = whole(work, &files.host);
-                }
-            }
-        }
-    };
-    let dynamic = archetype.dynamic.as_mut();
-    let (dynamic_tools, dynamic_filters) = dynamic.map_or((None, None), |dynamic| {
-        (dynamic.tools.as_mut(), dynamic.config.filters.as_mut())
-    });
-    [
-        archetype.tools.as_mut(),
-        archetype.config.filters.as_mut(),
-        archetype.spawn.filters.as_mut(),
-        dynamic_tools,
-        dynamic_filters,
-    ]
-    .into_iter()
-    .flatten()
-    .for_each(place);
-    archetype
 }

@@ -114,6 +114,17 @@ pub(super) fn policy(
             value: std::env::var(name).ok(),
         });
     }
+    for dir in policy.files.iter().filter(|dir| dir.mode == FileMode::Write) {
+        if policy.protected.contains(&dir.host) {
+            warnings.push(format!(
+                "{} names {} itself, which the host obeys or keeps: every tool that may write there can change what \
+                 later runs load, trust or are allowed\nhint: allow a directory inside it, or another one, if that is not \
+                 meant",
+                dir.rule,
+                dir.host.display()
+            ));
+        }
+    }
     Ok(policy)
 }
 
@@ -265,6 +276,37 @@ mod tests {
         let (policy, _) = build(&PolicyTable::default(), &allow, &work).unwrap();
         assert_eq!(files(&policy), [("/work".to_owned(), FileMode::Write)]);
         assert_eq!(&*policy.files[0].rule, "--allow-write .");
+    }
+
+    #[test]
+    fn a_directory_that_the_host_obeys_is_not_opened_to_writing_in_silence() {
+        let (_dir, work) = place();
+        let protected = vec![work.join("out"), work.join("elsewhere")];
+        let table = PolicyTable {
+            write: Some(vec!["out".into()]),
+            ..PolicyTable::default()
+        };
+        let flag = Allow {
+            write: vec!["out".into()],
+            ..Allow::default()
+        };
+        let around = Allow {
+            write: vec![".".into()],
+            ..Allow::default()
+        };
+        for (table, allow, said) in [
+            (&table, &Allow::default(), Some("[policy] write `out` names ")),
+            (&PolicyTable::default(), &flag, Some("--allow-write out names ")),
+            // What lies around it does not lift its protection.
+            (&PolicyTable::default(), &around, None),
+        ] {
+            let mut warnings = Vec::new();
+            policy(&work, table, allow, protected.clone(), &mut warnings).unwrap();
+            match said {
+                None => assert_eq!(warnings, Vec::<String>::new()),
+                Some(said) => assert!(warnings.len() == 1 && warnings[0].starts_with(said), "{warnings:?}"),
+            }
+        }
     }
 
     #[test]
