@@ -14,6 +14,7 @@ mod modules;
 mod server;
 mod stage;
 mod state;
+mod toolbox;
 mod words;
 
 pub use stage::soak;

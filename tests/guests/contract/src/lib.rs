@@ -53,6 +53,11 @@ impl Arguments {
         self.0[key].as_str().unwrap_or_default()
     }
 
+    /// A tool to call, and its arguments.
+    pub fn call(&self) -> Option<(String, String)> {
+        Some((self.0["call"].as_str()?.to_owned(), self.0["with"].to_string()))
+    }
+
     /// A number.
     pub fn number(&self, key: &str) -> u64 {
         self.0[key].as_u64().unwrap_or_default()

@@ -11,6 +11,10 @@ impl contract::bindings::exports::fief::plugin::tools::Guest for Component {
     }
 
     fn call_tool(_: String, arguments: String) -> Answer {
+        // One call of another's choosing, or all the tricks.
+        if let Some((name, with)) = contract::Arguments::new(&arguments).call() {
+            return call_tool(&name, &with);
+        }
         let mut attempts = Attempts::default();
         for tool in list_tools() {
             attempts.note(format!("see {}", tool.name), Err::<(), _>("listed"));
