@@ -6,7 +6,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use fief_core::id::Digest;
+use fief_core::manifest::files::Files as _;
 
+use crate::host::files::Disk;
 use crate::private;
 
 /// The list of accepted files: a path and the digest that the file had.
@@ -37,7 +39,9 @@ impl Trust {
     /// # Errors
     /// What the system says of the file or the list.
     pub fn accept(&self, path: &Path) -> io::Result<Digest> {
-        let digest = Digest::of(&fs::read(path)?);
+        // Read as the configuration is: a link to a device, which a repository can hold, would never end.
+        let disk = Disk { base: PathBuf::new() };
+        let digest = Digest::of(disk.read(path).map_err(io::Error::other)?.as_bytes());
         let mut list = self.read()?;
         list.insert(key(path)?, digest.to_string());
         if let Some(folder) = self.file.parent() {
@@ -89,6 +93,16 @@ mod tests {
         trust.accept(&mine.join("fief.toml")).unwrap();
         assert!(trust.holds(&mine.join("fief.toml"), text));
         assert!(!trust.holds(&theirs.join("fief.toml"), text));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_to_a_device_that_never_ends_is_not_read() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("fief.toml");
+        std::os::unix::fs::symlink("/dev/zero", &file).unwrap();
+        let error = Trust::below(&home.path().join("state")).accept(&file).unwrap_err();
+        assert_eq!(error.to_string(), "it is not a regular file");
     }
 
     #[test]

@@ -24,6 +24,8 @@
 //! and session.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -38,6 +40,9 @@ use serde_json::Value;
 
 use crate::arguments;
 use crate::ask::{emit, send};
+
+/// The largest file that is read, in bytes: far beyond any recording, and a bound on a device that never ends.
+const LARGEST: u64 = 64 << 20;
 
 /// A recorded model.
 #[derive(Debug)]
@@ -62,6 +67,18 @@ pub enum ScriptError {
         path: PathBuf,
         /// Why.
         source: std::io::Error,
+    },
+    /// A FIFO would wait for ever, and a device may never end.
+    #[error("the recorded model `{}` is not a regular file", path.display())]
+    NotAFile {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It is larger than any recording.
+    #[error("the recorded model `{}` is larger than {} MiB, the most that is read", path.display(), LARGEST >> 20)]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
     },
     /// A line is not as it must be.
     #[error("{file}:{line}: {why}")]
@@ -163,10 +180,20 @@ impl Script {
     /// # Errors
     /// What is wrong with it, by line.
     pub fn read(path: &Path) -> Result<Self, ScriptError> {
-        let text = std::fs::read_to_string(path).map_err(|source| ScriptError::Unreadable {
+        let unreadable = |source| ScriptError::Unreadable {
             path: path.to_owned(),
             source,
-        })?;
+        };
+        // Asked before it is opened: opening a FIFO waits for whoever writes to it.
+        if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
+            return Err(ScriptError::NotAFile { path: path.to_owned() });
+        }
+        let mut text = String::new();
+        let file = File::open(path).map_err(unreadable)?;
+        file.take(LARGEST + 1).read_to_string(&mut text).map_err(unreadable)?;
+        if text.len() as u64 > LARGEST {
+            return Err(ScriptError::TooLarge { path: path.to_owned() });
+        }
         Self::parse(&path.display().to_string(), &text)
     }
 

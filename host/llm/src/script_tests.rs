@@ -213,3 +213,33 @@ async fn results_without_their_calls_are_refused() {
         .unwrap_err();
     assert!(error.message.contains("without their calls"), "{error}");
 }
+
+#[test]
+#[cfg(unix)]
+fn what_never_ends_is_not_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let fifo = directory.path().join("fifo.jsonl");
+    let made = std::process::Command::new("mkfifo").arg(&fifo).status().unwrap();
+    assert!(made.success());
+    let link = directory.path().join("link.jsonl");
+    std::os::unix::fs::symlink("/dev/zero", &link).unwrap();
+    for path in [fifo.as_path(), Path::new("/dev/zero"), &link, directory.path()] {
+        let error = Script::read(path).unwrap_err().to_string();
+        let expected = format!("the recorded model `{}` is not a regular file", path.display());
+        assert_eq!(error, expected);
+    }
+}
+
+#[test]
+fn a_file_beyond_the_cap_is_refused_by_the_cap() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("large.jsonl");
+    // Blank lines are skipped: it is the size alone that is wrong.
+    let line = "{\"session\": \"main\", \"text\": \"a\"}\n";
+    let blank = usize::try_from(LARGEST).unwrap() - line.len();
+    std::fs::write(&path, format!("{line}{}", "\n".repeat(blank))).unwrap();
+    assert!(Script::read(&path).is_ok());
+    std::fs::write(&path, format!("{line}{}", "\n".repeat(blank + 1))).unwrap();
+    let error = Script::read(&path).unwrap_err().to_string();
+    assert!(error.ends_with("large.jsonl` is larger than 64 MiB, the most that is read"), "{error}");
+}

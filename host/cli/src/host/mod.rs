@@ -22,7 +22,7 @@ use crate::folders::Folders;
 
 pub(crate) mod builtin;
 pub mod check;
-mod files;
+pub(crate) mod files;
 pub(crate) mod models;
 mod open;
 mod plugins;
