@@ -192,6 +192,34 @@ pub struct Answer {
     pub finish: Finish,
     /// What it cost.
     pub usage: Usage,
+    /// Who gave it.
+    pub served: Served,
+}
+
+/// Who gave an answer, as far as that is known.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Served {
+    /// The model that was asked: where others stand in for one that cannot be had, that other.
+    pub by: Option<Arc<ModelIdentity>>,
+    /// The model that the server says it used.
+    pub model: Option<String>,
+    /// The server's name for the answer.
+    pub id: Option<String>,
+}
+
+/// A model as an operator knows it from elsewhere: whose it is, what it is called there, and where it is asked.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct ModelIdentity {
+    /// By the names of OpenTelemetry's conventions where they have one, such as `openai`, `azure.ai.openai`.
+    pub provider: String,
+    /// The provider's name of the model.
+    pub model: String,
+    /// The server's host; absent: there is no server.
+    pub address: Option<String>,
+    /// The server's port.
+    pub port: Option<u16>,
+    /// Its configured sampling, under that of each request.
+    pub generation: Generation,
 }
 
 /// Tokens and money. Adds up over turns and over a tree of agents.

@@ -9,7 +9,7 @@ use futures_core::Stream;
 use serde_json::Value;
 
 use crate::event::CallNote;
-use crate::message::{Answer, Request};
+use crate::message::{Answer, Request, Usage};
 use crate::tool::{Invocation, Outcome};
 
 /// A future that owns what it needs.
@@ -38,6 +38,8 @@ pub enum ModelEvent {
         /// Why.
         error: String,
     },
+    /// What an attempt that broke had cost by then, as the server counted it: paid for, and part of no answer.
+    Spent(Usage),
     /// The whole answer.
     Done(Answer),
     /// No answer.

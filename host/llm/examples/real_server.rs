@@ -39,6 +39,7 @@ async fn ask(config: &ModelConfig, request: Request) -> Asked {
                 shown.clear();
                 println!("  retry: {error}");
             }
+            ModelEvent::Spent(usage) => println!("  spent: {usage:?}"),
             ModelEvent::Done(answer) => {
                 return Asked {
                     outcome: Ok(answer),

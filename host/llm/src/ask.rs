@@ -6,21 +6,21 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use fief_core::manifest::archetype::Generation;
 use fief_core::manifest::config::{ModelConfig, Prices};
-use fief_core::message::{Answer, Request};
+use fief_core::message::{Answer, ModelIdentity, Request};
 use fief_core::port::{BoxStream, Model, ModelError, ModelEvent};
 use futures::channel::mpsc;
 use futures::{SinkExt as _, StreamExt as _, stream};
 use reqwest::Response;
 use serde_json::Value;
 
-use crate::config::Timeouts;
+use crate::config::{Timeouts, identity};
 use crate::draft::{Draft, estimate};
 use crate::fault::{Cause, Fault, Verdict, shorten};
 use crate::http::Endpoint;
 use crate::names::Names;
 use crate::retry::RetryPolicy;
 use crate::sse::{MAX_EVENT, SseFault, SseParser};
-use crate::wire::{Format, Progress, Question};
+use crate::wire::{Format, Progress, Question, Reader};
 
 /// The most that an answer may hold in all, in bytes, protocol included.
 const MAX_ANSWER: usize = 256 << 20;
@@ -55,6 +55,7 @@ struct Inner {
     stream: bool,
     generation: Generation,
     prices: Option<Prices>,
+    identity: Arc<ModelIdentity>,
     format: Box<dyn Format>,
     endpoint: Endpoint,
     retry: RetryPolicy,
@@ -93,6 +94,7 @@ impl HttpModel {
             stream: config.stream.unwrap_or(true),
             generation: config.generation.clone(),
             prices: config.prices,
+            identity: Arc::new(identity(config)),
             format,
             endpoint,
             retry,
@@ -144,10 +146,16 @@ impl Inner {
             let fault = match self.attempt(body.clone(), events).await {
                 Ok(attempt) => {
                     let estimate = estimate(attempt.sent, attempt.received);
-                    return Ok(attempt.draft.into_answer(names, self.prices.as_ref(), estimate));
+                    let mut answer = attempt.draft.into_answer(names, self.prices.as_ref(), estimate);
+                    answer.served.by = Some(self.identity.clone());
+                    return Ok(answer);
                 }
                 Err(fault) => fault,
             };
+            if let Some(mut usage) = fault.spent {
+                usage.cost = self.prices.as_ref().map(|prices| prices.cost(&usage));
+                send(events, ModelEvent::Spent(usage)).await;
+            }
             tracing::debug!(model = self.name, attempt, cause = ?fault.cause, "an attempt failed");
             let wait = if adaptations < MAX_ADAPTATIONS && self.format.adapt(&fault) {
                 adaptations += 1;
@@ -276,16 +284,42 @@ impl Inner {
         })
     }
 
-    /// An answer as a stream of events. It is trusted only if it says itself that it is whole.
+    /// An answer as a stream of events.
     async fn stream(
         &self,
-        mut response: Response,
+        response: Response,
         first: Vec<u8>,
         sent: usize,
         timeouts: Timeouts,
         events: &mut Events,
     ) -> Result<Attempt, Fault> {
         let mut reader = self.format.reader();
+        match self.read(response, first, timeouts, reader.as_mut(), events).await {
+            Ok(answer_bytes) => {
+                let draft = reader.into_draft();
+                let calls: usize = draft.calls.iter().map(|call| call.name.len() + 40).sum();
+                Ok(Attempt {
+                    draft,
+                    streamed: true,
+                    received: answer_bytes + calls,
+                    sent,
+                })
+            }
+            // What was generated until then is paid for.
+            Err(fault) => Err(fault.having_spent(reader.into_draft().usage)),
+        }
+    }
+
+    /// Reads a stream to its end, and tells how many bytes of text it showed. A stream is trusted only if it says
+    /// itself that it is whole.
+    async fn read(
+        &self,
+        mut response: Response,
+        first: Vec<u8>,
+        timeouts: Timeouts,
+        reader: &mut dyn Reader,
+        events: &mut Events,
+    ) -> Result<usize, Fault> {
         let mut parser = SseParser::default();
         let mut progress = Progress::Open;
         let mut piece = Some(Bytes::from(first));
@@ -333,14 +367,7 @@ impl Inner {
                 next => next?,
             };
         }
-        let draft = reader.into_draft();
-        let calls: usize = draft.calls.iter().map(|call| call.name.len() + 40).sum();
-        Ok(Attempt {
-            draft,
-            streamed: true,
-            received: answer_bytes + calls,
-            sent,
-        })
+        Ok(answer_bytes)
     }
 }
 

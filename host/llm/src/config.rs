@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fief_core::manifest::config::ModelConfig;
+use fief_core::message::ModelIdentity;
 use fief_core::port::Model;
 use reqwest::header::HeaderMap;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -144,6 +145,49 @@ pub fn key_variable(config: &ModelConfig) -> Option<&str> {
         .as_ref()
         .is_none_or(|base| origin(base) == origin(provider.base_url));
     own.then_some(provider.key_env)
+}
+
+/// Who a configured model is, for telemetry.
+#[must_use]
+pub fn identity(config: &ModelConfig) -> ModelIdentity {
+    let own = provider(&config.provider).map(|provider| provider.base_url);
+    let url = config.base_url.as_deref().or(own).and_then(|url| Url::parse(url).ok());
+    let host = url.as_ref().and_then(Url::host_str).unwrap_or_default();
+    ModelIdentity {
+        provider: vendor(&config.provider, host).to_owned(),
+        model: config.model.clone(),
+        address: url.as_ref().and_then(Url::host_str).map(str::to_owned),
+        port: url.as_ref().and_then(Url::port_or_known_default),
+        generation: config.generation.clone(),
+    }
+}
+
+/// OpenTelemetry's name for whose model it is: the one that is known by its host, else the one whose format is spoken,
+/// as its conventions have it for servers that others copied.
+fn vendor<'a>(format: &'a str, host: &str) -> &'a str {
+    const HOSTS: &[(&str, &str)] = &[
+        ("azure.com", "azure.ai.openai"),
+        ("generativelanguage.googleapis.com", "gcp.gemini"),
+        ("aiplatform.googleapis.com", "gcp.vertex_ai"),
+        ("amazonaws.com", "aws.bedrock"),
+        ("mistral.ai", "mistral_ai"),
+        ("deepseek.com", "deepseek"),
+        ("groq.com", "groq"),
+        ("x.ai", "x_ai"),
+        ("perplexity.ai", "perplexity"),
+        ("cohere.com", "cohere"),
+        ("openrouter.ai", "openrouter"),
+    ];
+    let known = |(domain, _): &&(&str, &str)| {
+        host.strip_suffix(domain)
+            .is_some_and(|before| before.is_empty() || before.ends_with(['.', '-']))
+    };
+    match (HOSTS.iter().find(known), format) {
+        (Some((_, vendor)), _) => vendor,
+        (None, "openai-responses") => "openai",
+        (None, "gemini") => "gcp.gemini",
+        (None, other) => other,
+    }
 }
 
 fn origin(url: &str) -> Option<url::Origin> {

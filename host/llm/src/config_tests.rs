@@ -148,7 +148,16 @@ async fn another_model_is_asked_when_one_cannot_be_had() {
     }
     let open = |name: &str| open(name, &models, &|_| None, &options());
     let asked = ask(&*open("busy").unwrap(), request()).await;
-    assert_eq!(asked.outcome.unwrap().message.text, "ok");
+    let answer = asked.outcome.unwrap();
+    assert_eq!(answer.message.text, "ok");
+    let by = answer.served.by.unwrap();
+    assert_eq!(
+        (
+            by.address.as_deref(),
+            by.port.map(|port| good.origin.ends_with(&port.to_string()))
+        ),
+        (Some("127.0.0.1"), Some(true))
+    );
     assert_eq!(asked.shown, "ok");
     assert_eq!(asked.retries.len(), 3, "{:?}", asked.retries);
     assert!(
@@ -202,4 +211,61 @@ async fn costs_follow_from_prices_and_uncounted_tokens_are_estimated() {
     assert_eq!(usage.output_tokens, 2);
     assert!(usage.input_tokens > 50 && usage.cost.is_some());
     assert_eq!(fake.received()[0].body["temperature"], 0.25);
+}
+
+#[test]
+fn telemetry_names_a_model_by_its_vendor_and_its_server() {
+    for (provider, base, vendor, address, port) in [
+        ("openai", None, "openai", Some("api.openai.com"), Some(443)),
+        ("anthropic", None, "anthropic", Some("api.anthropic.com"), Some(443)),
+        (
+            "openai",
+            Some("http://127.0.0.1:8080/v1"),
+            "openai",
+            Some("127.0.0.1"),
+            Some(8080),
+        ),
+        (
+            "openai",
+            Some("https://x.openai.azure.com/v1"),
+            "azure.ai.openai",
+            Some("x.openai.azure.com"),
+            Some(443),
+        ),
+        (
+            "openai",
+            Some("https://api.groq.com/openai/v1"),
+            "groq",
+            Some("api.groq.com"),
+            Some(443),
+        ),
+        (
+            "openai",
+            Some("https://api.x.ai/v1"),
+            "x_ai",
+            Some("api.x.ai"),
+            Some(443),
+        ),
+        (
+            "openai",
+            Some("https://matrix.ai/v1"),
+            "openai",
+            Some("matrix.ai"),
+            Some(443),
+        ),
+        ("script", None, "script", None, None),
+    ] {
+        let found = identity(&ModelConfig {
+            provider: provider.into(),
+            model: "m".into(),
+            base_url: base.map(str::to_owned),
+            ..ModelConfig::default()
+        });
+        assert_eq!(
+            (found.provider.as_str(), found.address.as_deref(), found.port),
+            (vendor, address, port),
+            "{base:?}"
+        );
+        assert_eq!(found.model, "m");
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use fief_core::manifest::config::Prices;
-use fief_core::message::{Answer, Arguments, Assistant, Finish, Reasoning, ToolCall, Usage};
+use fief_core::message::{Answer, Arguments, Assistant, Finish, Reasoning, Served, ToolCall, Usage};
 use serde_json::Value;
 
 use crate::arguments;
@@ -27,6 +27,8 @@ pub(crate) struct Draft {
     pub(crate) usage: Option<Usage>,
     /// The model that the server says it used.
     pub(crate) model: Option<String>,
+    /// The server's name for the answer.
+    pub(crate) id: Option<String>,
 }
 
 /// One call as far as it has come.
@@ -156,6 +158,11 @@ impl Draft {
             },
             finish,
             usage,
+            served: Served {
+                by: None,
+                model: self.model,
+                id: self.id,
+            },
         }
     }
 }

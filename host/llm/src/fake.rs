@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fief_core::manifest::archetype::Generation;
 use fief_core::manifest::config::ModelConfig;
-use fief_core::message::{Answer, Content, Message, Request};
+use fief_core::message::{Answer, Content, Message, Request, Usage};
 use fief_core::port::{Model, ModelError, ModelEvent};
 use fief_core::tool::Declaration;
 use futures::StreamExt as _;
@@ -226,12 +226,14 @@ pub(crate) struct Asked {
     pub(crate) shown: String,
     /// The errors that were retried.
     pub(crate) retries: Vec<String>,
+    /// What broken attempts had cost.
+    pub(crate) spent: Vec<Usage>,
 }
 
 /// Asks a model and waits for all of it.
 pub(crate) async fn ask(model: &dyn Model, request: Request) -> Asked {
     let mut stream = model.ask(request);
-    let (mut shown, mut retries, mut outcome) = (String::new(), Vec::new(), None);
+    let (mut shown, mut retries, mut spent, mut outcome) = (String::new(), Vec::new(), Vec::new(), None);
     while let Some(event) = stream.next().await {
         assert!(outcome.is_none(), "{event:?} after the end");
         match event {
@@ -240,6 +242,7 @@ pub(crate) async fn ask(model: &dyn Model, request: Request) -> Asked {
                 shown.clear();
                 retries.push(error);
             }
+            ModelEvent::Spent(usage) => spent.push(usage),
             ModelEvent::Done(answer) => outcome = Some(Ok(answer)),
             ModelEvent::Failed(error) => outcome = Some(Err(error)),
         }
@@ -248,6 +251,7 @@ pub(crate) async fn ask(model: &dyn Model, request: Request) -> Asked {
         outcome: outcome.expect("every question has an end"),
         shown,
         retries,
+        spent,
     }
 }
 

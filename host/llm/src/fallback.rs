@@ -62,7 +62,7 @@ async fn run(models: Arc<Vec<Named>>, request: Request, mut events: Events) {
                     send(&mut events, ModelEvent::Done(answer)).await;
                     return;
                 }
-                delta @ ModelEvent::Delta(_) => send(&mut events, delta).await,
+                other @ (ModelEvent::Delta(_) | ModelEvent::Spent(_)) => send(&mut events, other).await,
             }
         }
         let Some(error) = error else { return };

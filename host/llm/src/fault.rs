@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use fief_core::message::Usage;
 use fief_core::port::ModelErrorKind;
 use serde_json::Value;
 
@@ -16,6 +17,8 @@ pub(crate) struct Fault {
     pub(crate) message: String,
     /// How long the server asks to wait.
     pub(crate) retry_after: Option<Duration>,
+    /// What the server had counted by then.
+    pub(crate) spent: Option<Usage>,
 }
 
 /// What happened.
@@ -64,6 +67,7 @@ impl Fault {
             codes: Vec::new(),
             message: message.into(),
             retry_after: None,
+            spent: None,
         }
     }
 
@@ -85,7 +89,14 @@ impl Fault {
             codes,
             message: words(error, body),
             retry_after: None,
+            spent: None,
         }
+    }
+
+    /// The fault of an attempt that cost something.
+    pub(crate) fn having_spent(mut self, usage: Option<Usage>) -> Self {
+        self.spent = usage;
+        self
     }
 
     /// What follows.

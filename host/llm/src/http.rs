@@ -34,22 +34,8 @@ impl Endpoint {
         secrets: Vec<SecretString>,
         options: &ClientOptions,
     ) -> Result<Self, ModelConfigError> {
-        let mut builder = Client::builder()
-            .tls_backend_preconfigured(tls()?)
-            // A redirect would carry the key, or the conversation, to an origin that nobody configured.
-            .redirect(redirect::Policy::none())
-            .referer(false)
-            .connect_timeout(options.timeouts.connect)
-            .tcp_keepalive(Duration::from_secs(30))
-            .user_agent(concat!("fief/", env!("CARGO_PKG_VERSION")));
-        if is_loopback(&url) {
-            // A proxy of the environment cannot reach this machine's own ports.
-            builder = builder.no_proxy();
-        }
         Ok(Self {
-            client: builder
-                .build()
-                .map_err(|error| ModelConfigError::Client(error.to_string()))?,
+            client: http_client(&url, options.timeouts.connect)?,
             url,
             headers,
             timeouts: options.timeouts,
@@ -159,6 +145,28 @@ impl Endpoint {
     pub(crate) fn redact(&self, text: &str) -> String {
         redact(text, &self.secrets)
     }
+}
+
+/// The client for one server of the operator's: what goes to it goes nowhere else.
+///
+/// # Errors
+/// [`ModelConfigError::Client`] if TLS cannot be set up.
+pub fn http_client(url: &Url, connect: Duration) -> Result<Client, ModelConfigError> {
+    let mut builder = Client::builder()
+        .tls_backend_preconfigured(tls()?)
+        // A redirect would carry the key, or the conversation, to an origin that nobody configured.
+        .redirect(redirect::Policy::none())
+        .referer(false)
+        .connect_timeout(connect)
+        .tcp_keepalive(Duration::from_secs(30))
+        .user_agent(concat!("fief/", env!("CARGO_PKG_VERSION")));
+    if is_loopback(url) {
+        // A proxy of the environment cannot reach this machine's own ports.
+        builder = builder.no_proxy();
+    }
+    builder
+        .build()
+        .map_err(|error| ModelConfigError::Client(error.to_string()))
 }
 
 /// Replaces every secret in a text.

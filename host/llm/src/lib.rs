@@ -32,7 +32,8 @@ pub mod script;
 mod sse;
 mod wire;
 
-pub use config::{ClientOptions, ModelConfigError, Timeouts, client, find, key_variable, open};
+pub use config::{ClientOptions, ModelConfigError, Timeouts, client, find, identity, key_variable, open};
+pub use http::http_client;
 pub use probe::{Probe, ProbeError, probe};
 pub use retry::RetryPolicy;
 

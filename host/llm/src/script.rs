@@ -32,7 +32,7 @@ use std::time::Duration;
 
 use fief_core::id::SessionId;
 use fief_core::message::{
-    Answer, Arguments, Assistant, CallResult, Finish, Message, Request, ToolCall, Usage, to_text,
+    Answer, Arguments, Assistant, CallResult, Finish, Message, Request, Served, ToolCall, Usage, to_text,
 };
 use fief_core::port::{BoxStream, Model, ModelError, ModelErrorKind, ModelEvent};
 use serde::Deserialize;
@@ -355,6 +355,7 @@ impl Line {
                 reasoning: Vec::new(),
                 calls,
             },
+            served: Served::default(),
         }
     }
 }

@@ -241,5 +241,8 @@ fn a_file_beyond_the_cap_is_refused_by_the_cap() {
     assert!(Script::read(&path).is_ok());
     std::fs::write(&path, format!("{line}{}", "\n".repeat(blank + 1))).unwrap();
     let error = Script::read(&path).unwrap_err().to_string();
-    assert!(error.ends_with("large.jsonl` is larger than 64 MiB, the most that is read"), "{error}");
+    assert!(
+        error.ends_with("large.jsonl` is larger than 64 MiB, the most that is read"),
+        "{error}"
+    );
 }

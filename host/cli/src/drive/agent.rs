@@ -10,12 +10,13 @@ use fief_core::agent::{Action, Agent, Input, Start, step};
 use fief_core::event::EventKind;
 use fief_core::grant::Holding;
 use fief_core::id::PluginName;
-use fief_core::message::{Message, Request};
+use fief_core::message::{Message, Request, Usage};
 use fief_core::port::{BoxStream, Filter, Model, ModelError, ModelErrorKind, ModelEvent, Tools};
 use fief_core::report::{Report, Status};
 use fief_core::tool::{Invocation, Outcome};
 use futures::StreamExt as _;
 use serde_json::json;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -167,6 +168,11 @@ pub struct Course {
     agent: Option<Agent>,
     /// Its request, and its calls.
     work: JoinSet<Input>,
+    /// What its request has cost so far without an answer: told at once, so that it counts also if the request is
+    /// dropped.
+    spent: (UnboundedSender<Usage>, UnboundedReceiver<Usage>),
+    /// What ended, until all is told that it cost.
+    ended: Option<Input>,
     children: JoinSet<Input>,
     /// Cancels its children, and nothing else.
     children_token: CancellationToken,
@@ -195,6 +201,8 @@ impl Course {
             body,
             agent: None,
             work: JoinSet::new(),
+            spent: unbounded_channel(),
+            ended: None,
             children: JoinSet::new(),
             children_token: CancellationToken::new(),
             token: CancellationToken::new(),
@@ -251,6 +259,9 @@ impl Course {
 
     /// Ends a task that its machine cannot end any more: it crashed, or is dropped. What it cost so far is told.
     pub(crate) fn close(&mut self, status: Status, text: &str) -> Report {
+        while let Ok(usage) = self.spent.1.try_recv() {
+            let _ = self.step(Input::Spent(usage));
+        }
         let (usage, own_usage) = self.agent.as_ref().map(Agent::usage).unwrap_or_default();
         let report = Report {
             status,
@@ -321,7 +332,7 @@ impl Course {
     async fn carry_out(&mut self, action: Action) -> Option<Report> {
         match action {
             Action::Ask(request) => {
-                self.work.spawn(ask(self.body.clone(), request));
+                self.work.spawn(ask(self.body.clone(), request, self.spent.0.clone()));
             }
             Action::Call(invocation) => {
                 self.work.spawn(Call::of_model(self.body.clone(), invocation).run());
@@ -403,9 +414,16 @@ impl Course {
 
     async fn next_input(&mut self) -> Input {
         loop {
+            if let Ok(usage) = self.spent.1.try_recv() {
+                return Input::Spent(usage);
+            }
+            if let Some(input) = self.ended.take() {
+                return input;
+            }
             let deadline = self.deadlines.last().copied();
             tokio::select! {
                 biased;
+                Some(usage) = self.spent.1.recv(), if !self.work.is_empty() => return Input::Spent(usage),
                 () = self.token.cancelled(), if self.told == 0 => {
                     self.told = 1;
                     self.told_at = Instant::now();
@@ -420,11 +438,7 @@ impl Course {
                     return Input::Deadline;
                 }
                 // A task that was stopped ends without an input; a bug that ends one is caught inside it.
-                Some(done) = self.work.join_next(), if !self.work.is_empty() => {
-                    if let Ok(input) = done {
-                        return input;
-                    }
-                }
+                Some(done) = self.work.join_next(), if !self.work.is_empty() => self.ended = done.ok(),
                 Some(done) = self.children.join_next(), if !self.children.is_empty() => {
                     if let Ok(input) = done {
                         return input;
@@ -437,7 +451,7 @@ impl Course {
 }
 
 /// Asks the model, and lets the watcher see what comes of it.
-async fn ask(body: Arc<Body>, request: Request) -> Input {
+async fn ask(body: Arc<Body>, request: Request, spent: UnboundedSender<Usage>) -> Input {
     body.slot.hold().await;
     let model: Arc<dyn Model> = body.supplied.model.clone();
     let mut answer = model.ask(request);
@@ -455,6 +469,7 @@ async fn ask(body: Arc<Body>, request: Request) -> Input {
                     error,
                 });
             }
+            ModelEvent::Spent(usage) => drop(spent.send(usage)),
             ModelEvent::Done(answer) => return Input::Answered(answer),
             ModelEvent::Failed(error) => return Input::ModelFailed(error),
         }

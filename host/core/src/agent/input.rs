@@ -1,7 +1,7 @@
 //! What can happen to an agent.
 
 use crate::id::SessionId;
-use crate::message::Answer;
+use crate::message::{Answer, Usage};
 use crate::port::ModelError;
 use crate::report::Report;
 use crate::tool::Outcome;
@@ -12,6 +12,8 @@ pub enum Input {
     /// The model's whole answer to the last [`super::Action::Ask`]. The request must have been dropped by then: the
     /// history is appended in place, and a request that is still held makes that a copy of all of it.
     Answered(Answer),
+    /// What an attempt that broke cost. The model is still being asked, or was until now.
+    Spent(Usage),
     /// The model gave no answer to the last [`super::Action::Ask`].
     ModelFailed(ModelError),
     /// A call ended.

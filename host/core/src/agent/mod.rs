@@ -40,6 +40,7 @@ pub fn step(mut agent: Agent, input: Input) -> (Agent, Vec<Action>) {
     let mut out = Vec::new();
     match input {
         Input::Answered(answer) => agent.answered(answer, &mut out),
+        Input::Spent(usage) => agent.spent(&usage),
         Input::ModelFailed(error) => agent.model_failed(error, &mut out),
         Input::CallFinished { call, outcome, ms } => agent.call_finished(&call, &outcome, ms, &mut out),
         Input::ChildFinished {

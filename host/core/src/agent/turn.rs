@@ -5,7 +5,7 @@ use super::ending::Ending;
 use super::history::parsable;
 use super::state::{Agent, Phase};
 use crate::event::{CallSummary, EventKind};
-use crate::message::{Answer, Arguments, Finish, Message, Request};
+use crate::message::{Answer, Arguments, Finish, Message, Request, Usage};
 use crate::port::{ModelError, ModelErrorKind};
 use crate::report::Status;
 
@@ -141,10 +141,9 @@ impl Agent {
             mut message,
             finish,
             usage,
+            served: _,
         } = answer;
-        self.own_usage += usage;
-        self.usage += usage;
-        self.account.spend(&usage);
+        self.spent(&usage);
         self.history.measured(&usage);
         self.history.admit(&mut message.calls);
         out.push(Action::Emit(EventKind::ModelMessage {
@@ -181,6 +180,13 @@ impl Agent {
                 self.start_calls(calls, out);
             }
         }
+    }
+
+    /// Books what its own model cost, whether or not an answer came of it.
+    pub(super) fn spent(&mut self, usage: &Usage) {
+        self.own_usage += *usage;
+        self.usage += *usage;
+        self.account.spend(usage);
     }
 
     /// An answer without calls is the end of the task, in one way or another.

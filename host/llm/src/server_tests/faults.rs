@@ -304,3 +304,74 @@ async fn a_server_that_asks_to_wait_is_obeyed_within_bounds() {
         assert!(asked.retries.is_empty());
     }
 }
+
+#[tokio::test]
+async fn what_a_broken_attempt_had_cost_is_told() {
+    for format in formats() {
+        let what = format.provider;
+        // Anthropic counts at the start; servers of the other format that count early do it like this (vLLM).
+        let counted = match what {
+            "anthropic" => format.events[0].clone(),
+            _ => format!(
+                "data: {}\n\n",
+                json!({"choices": [], "usage": {"prompt_tokens": 11, "completion_tokens": 1}})
+            ),
+        };
+        let begun = format!("{counted}{}", format.events[1..3].concat());
+        let frame = (format.error)("server_error", "engine died");
+        for (how, acts) in [
+            ("end", vec![Act::Send(stream(&begun))]),
+            (
+                "reset",
+                vec![
+                    Act::Send(stream(&begun)),
+                    Act::Pause(Duration::from_millis(20)),
+                    Act::Reset,
+                ],
+            ),
+            ("garbage", vec![Act::Send(stream(format!("{begun}data: {{oops\n\n")))]),
+            ("error", vec![Act::Send(stream(format!("{begun}data: {frame}\n\n")))]),
+        ] {
+            let asked = ask_at(what, &Fake::start(vec![acts, sound(&format)]).await).await;
+            check(&asked, how);
+            let spent: Vec<_> = asked
+                .spent
+                .iter()
+                .map(|usage| (usage.input_tokens, usage.output_tokens))
+                .collect();
+            assert_eq!(spent, [(11, 1)], "{what} {how}");
+        }
+        // A whole answer that is an error, and counts.
+        let mut body = frame.clone();
+        body["usage"] = format.whole["usage"].clone();
+        let asked = ask_at(
+            what,
+            &Fake::start(vec![vec![Act::Send(whole(&body))], sound(&format)]).await,
+        )
+        .await;
+        check(&asked, what);
+        assert_eq!(
+            (asked.spent[0].input_tokens, asked.spent[0].output_tokens),
+            (11, 5),
+            "{what}"
+        );
+        // One that no attempt mends is told too, with its price, and one that counted nothing tells nothing.
+        let fatal = (format.error)("authentication_error", "bad key");
+        let fake = Fake::answering(stream(format!("{begun}data: {fatal}\n\n"))).await;
+        let mut priced = config(what, &fake.origin);
+        priced.prices = Some(fief_core::manifest::config::Prices {
+            input: 1e6,
+            cached: Some(0.0),
+            output: 1e6,
+        });
+        let asked = ask(&*client("local", &priced, None, &options()).unwrap(), request()).await;
+        assert!(asked.outcome.is_err());
+        let cost = asked.spent[0].cost.unwrap();
+        assert!(
+            (cost - if what == "anthropic" { 9.0 } else { 12.0 }).abs() < 1e-9,
+            "{what}: {cost}"
+        );
+        let fake = Fake::start(vec![vec![Act::Send(stream(format.events[1].as_str()))], sound(&format)]).await;
+        assert!(ask_at(what, &fake).await.spent.is_empty(), "{what}");
+    }
+}

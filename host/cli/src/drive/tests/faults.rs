@@ -36,6 +36,31 @@ async fn a_model_that_stops_in_the_middle_fails_the_agent() {
     assert!(report.failure.unwrap().message.contains("ended before it was whole"));
 }
 
+#[tokio::test]
+async fn what_broken_attempts_cost_counts_with_and_without_an_answer() {
+    let spent = |tokens| {
+        ModelEvent::Spent(Usage {
+            input_tokens: tokens,
+            cost: Some(0.5),
+            ..Usage::default()
+        })
+    };
+    let (report, _) = scene(move |_| [vec![spent(7), spent(3)], says("done")].concat())
+        .run()
+        .await;
+    assert_eq!((report.status, report.usage.input_tokens), (Status::Done, 20));
+    assert_eq!((report.usage.cost, report.own_usage.input_tokens), (Some(1.0), 20));
+    // The last word of a model that fails, of one that breaks off, and of one that is cancelled.
+    let failed = ModelEvent::Failed(fief_core::port::ModelError {
+        kind: fief_core::port::ModelErrorKind::Unavailable,
+        message: "gone".into(),
+    });
+    for events in [vec![spent(7), failed], vec![spent(7)]] {
+        let (report, _) = scene(move |_| events.clone()).run().await;
+        assert_eq!((report.status, report.usage.input_tokens), (Status::Failed, 7));
+    }
+}
+
 struct Watcher;
 impl Filter for Watcher {
     fn before_call(&self, subject: Subject, _: CallContext) -> BoxFuture<'static, CallVerdict> {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use fief_core::event::{Event, EventKind};
 use fief_core::grant::policy::Policy;
 use fief_core::manifest::archetype::{Agents, Archetype, Dynamic};
-use fief_core::message::{Answer, Arguments, Assistant, Finish, Message, Request, ToolCall, Usage};
+use fief_core::message::{Answer, Arguments, Assistant, Finish, Message, Request, Served, ToolCall, Usage};
 use fief_core::plan;
 use fief_core::port::{BoxStream, CallContext, CallVerdict, ModelEvent, OutcomeVerdict, Subject};
 use fief_core::report::{Report, Status};
@@ -108,7 +108,12 @@ fn answer(text: &str, calls: &[(&str, Value)]) -> Vec<ModelEvent> {
         output_tokens: 1,
         ..Usage::default()
     };
-    vec![ModelEvent::Done(Answer { message, finish, usage })]
+    vec![ModelEvent::Done(Answer {
+        message,
+        finish,
+        usage,
+        served: Served::default(),
+    })]
 }
 
 /// What came since the last answer, as one text.

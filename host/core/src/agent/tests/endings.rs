@@ -459,6 +459,21 @@ fn a_model_is_asked_only_if_the_budget_holds_it_and_the_closing_request() {
 }
 
 #[test]
+fn what_a_broken_attempt_cost_is_spent_and_says_nothing_of_the_historys_size() {
+    let spec = spec(|spec| spec.bounds.tokens = Some(10_000));
+    let mut run = Run::begin(&spec);
+    assert!(run.feed(Input::Spent(usage(6_000, 200))).is_empty());
+    // Were it taken for the size of the history, nothing would be left for another turn.
+    let lines = run.feed(Input::Answered(answer("half", vec![call("a", "nope", json!({}))])));
+    assert_eq!(lines.last().unwrap(), "ask");
+    let left = run.request.as_ref().unwrap().generation.max_output_tokens.unwrap();
+    assert!(left < 3_000, "3,785 are left, 1,024 are kept back: {left}");
+    run.feed(says("done"));
+    let report = run.report.as_ref().unwrap();
+    assert_eq!((report.usage.tokens(), report.own_usage.tokens()), (6_230, 6_230));
+}
+
+#[test]
 fn a_budget_that_does_not_even_hold_the_summary_ends_without() {
     let (run, lines) = Run::new(
         &spec(|spec| spec.bounds.tokens = Some(50)),

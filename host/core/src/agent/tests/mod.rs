@@ -18,7 +18,7 @@ use crate::event::EventKind;
 use crate::grant::Holdings;
 use crate::id::{ArchetypeName, SessionId, ToolRef};
 use crate::manifest::archetype::{Archetype, Dynamic, Generation, Summary};
-use crate::message::{Answer, Arguments, Assistant, Finish, Message, Request, ToolCall, Usage, to_text};
+use crate::message::{Answer, Arguments, Assistant, Finish, Message, Request, Served, ToolCall, Usage, to_text};
 use crate::port::{ModelError, ModelErrorKind};
 use crate::report::{Report, Status};
 use crate::tool::{Declaration, Hints, Outcome, OutcomeKind, ToolSpec};
@@ -260,6 +260,7 @@ pub(super) fn answer(text: &str, calls: Vec<ToolCall>) -> Answer {
             calls,
         },
         usage: usage(10, 5),
+        served: Served::default(),
     }
 }
 

@@ -39,6 +39,7 @@ impl Reader for StreamReader {
         let value: Value = serde_json::from_str(data)
             .map_err(|_| Fault::new(Cause::Garbled, format!("an event is not JSON: `{}`", shorten(data))))?;
         if error_object(&value).is_some() || event.name == "error" {
+            self.counts.add(value.get("usage"));
             return Err(Fault::of_error(Cause::Frame, &value));
         }
         // The data repeats the event's name; some proxies leave the one or the other out.
@@ -92,7 +93,9 @@ impl StreamReader {
 
     fn start(&mut self, value: &Value) {
         let message = value.get("message").unwrap_or(value);
-        self.draft.model = message.get("model").and_then(Value::as_str).map(str::to_owned);
+        let text = |key: &str| message.get(key).and_then(Value::as_str).map(str::to_owned);
+        self.draft.model = text("model");
+        self.draft.id = text("id");
         self.counts.add(message.get("usage"));
     }
 
@@ -154,20 +157,22 @@ impl StreamReader {
 
 /// Reads an answer that came whole.
 pub(super) fn whole(mut body: Value) -> Result<Draft, Fault> {
-    if error_object(&body).is_some() {
-        return Err(Fault::of_error(Cause::Frame, &body));
-    }
-    let Some(Value::Array(blocks)) = body.get_mut("content").map(Value::take) else {
-        return Err(Fault::new(Cause::Garbled, "the answer holds no `content`"));
-    };
-    let mut draft = Draft {
-        model: body.get("model").and_then(Value::as_str).map(str::to_owned),
-        finish: body.get("stop_reason").and_then(Value::as_str).map(finish),
-        ..Draft::default()
-    };
     let mut counts = Counts::default();
     counts.add(body.get("usage"));
-    draft.usage = counts.usage();
+    if error_object(&body).is_some() {
+        return Err(Fault::of_error(Cause::Frame, &body).having_spent(counts.usage()));
+    }
+    let Some(Value::Array(blocks)) = body.get_mut("content").map(Value::take) else {
+        return Err(Fault::new(Cause::Garbled, "the answer holds no `content`").having_spent(counts.usage()));
+    };
+    let text = |key: &str| body.get(key).and_then(Value::as_str).map(str::to_owned);
+    let mut draft = Draft {
+        model: text("model"),
+        id: text("id"),
+        finish: text("stop_reason").as_deref().map(finish),
+        usage: counts.usage(),
+        ..Draft::default()
+    };
     for block in blocks {
         let Value::Object(fields) = block else { continue };
         match fields.get("type").and_then(Value::as_str) {
@@ -178,7 +183,7 @@ pub(super) fn whole(mut body: Value) -> Result<Draft, Fault> {
         }
     }
     if draft.is_blank() {
-        return Err(Fault::new(Cause::Cut, "the answer is empty"));
+        return Err(Fault::new(Cause::Cut, "the answer is empty").having_spent(draft.usage));
     }
     Ok(draft)
 }

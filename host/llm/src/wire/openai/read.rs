@@ -80,26 +80,30 @@ pub(super) fn whole(body: Value) -> Result<Draft, Fault> {
         Value::Array(mut items) if items.len() == 1 => items.remove(0),
         other => other,
     };
-    gathered.chunk(body, &mut String::new())?;
+    if let Err(fault) = gathered.chunk(body, &mut String::new()) {
+        return Err(fault.having_spent(gathered.draft.usage));
+    }
     if gathered.draft.is_blank() {
-        return Err(Fault::new(Cause::Garbled, "the answer holds no `choices`"));
+        let fault = Fault::new(Cause::Garbled, "the answer holds no `choices`");
+        return Err(fault.having_spent(gathered.draft.usage));
     }
     Ok(gathered.into_draft())
 }
 
 impl Gathered {
     fn chunk(&mut self, mut chunk: Value, shown: &mut String) -> Result<(), Fault> {
+        // What it cost counts even if nothing else of it does.
+        if let Some(usage) = chunk.get("usage").and_then(usage) {
+            self.draft.usage = Some(usage);
+        }
         // An error may stand alone or beside choices; either way the answer is not one.
         if error_object(&chunk).is_some() {
             return Err(Fault::of_error(Cause::Frame, &chunk));
         }
-        if let Some(model) = chunk.get("model").and_then(Value::as_str)
-            && self.draft.model.is_none()
-        {
-            self.draft.model = Some(model.to_owned());
-        }
-        if let Some(usage) = chunk.get("usage").and_then(usage) {
-            self.draft.usage = Some(usage);
+        for (key, told) in [("model", &mut self.draft.model), ("id", &mut self.draft.id)] {
+            if let Some(text) = chunk.get(key).and_then(Value::as_str).filter(|text| !text.is_empty()) {
+                told.get_or_insert_with(|| text.to_owned());
+            }
         }
         let Some(Value::Array(choices)) = chunk.get_mut("choices").map(Value::take) else {
             return Ok(());

@@ -150,7 +150,7 @@ impl Model for TextProtocol {
                         }
                         ModelEvent::Done(answer)
                     }
-                    failed @ ModelEvent::Failed(_) => failed,
+                    other @ (ModelEvent::Spent(_) | ModelEvent::Failed(_)) => other,
                 };
                 let last = matches!(event, ModelEvent::Done(_) | ModelEvent::Failed(_));
                 send(&mut events, event).await;

@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 use fief_core::manifest::archetype::Generation;
-use fief_core::message::{Assistant, CallResult, Content, Message, Usage};
+use fief_core::message::{Assistant, CallResult, Content, Message, Served, Usage};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -17,6 +17,7 @@ fn read(text: &str) -> (String, Vec<String>) {
         },
         finish: Finish::Stop,
         usage: Usage::default(),
+        served: Served::default(),
     });
     let calls = answer.message.calls.iter().map(|call| match &call.arguments {
         Arguments::Object(map) => format!("{} {}", call.name, Value::Object(map.clone())),
@@ -369,6 +370,7 @@ fn what_is_broken_is_quoted() {
         },
         finish: Finish::Stop,
         usage: Usage::default(),
+        served: Served::default(),
     });
     assert_eq!(answer.finish, Finish::ToolCalls);
     let Arguments::Malformed { raw, .. } = &answer.message.calls[0].arguments else {
