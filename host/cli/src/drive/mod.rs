@@ -25,6 +25,7 @@ pub mod agent;
 pub mod ask;
 mod call;
 mod child;
+mod deltas;
 mod slot;
 pub mod stream;
 mod toolbox;

@@ -9,6 +9,7 @@ use fief_sandbox::redact::Redactor;
 use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
 
+use super::deltas::Deltas;
 use crate::clock;
 use crate::record::Record;
 
@@ -21,6 +22,7 @@ pub struct EventStream {
     redact: Arc<Redactor>,
     record: OnceLock<Arc<Record>>,
     record_failed: AtomicBool,
+    deltas: Deltas,
     state: Mutex<State>,
 }
 
@@ -58,6 +60,7 @@ impl EventStream {
             redact,
             record: record.map(OnceLock::from).unwrap_or_default(),
             record_failed: AtomicBool::new(false),
+            deltas: Deltas::default(),
             state,
         })
     }
@@ -225,9 +228,16 @@ impl Emitter {
         &self.source
     }
 
-    /// Lets one event out. The numbers of both streams are given under one lock, so that they have neither gaps nor
-    /// swaps.
+    /// Lets one event out.
     pub fn emit(&self, kind: EventKind) {
+        let stream = &self.stream;
+        let (rest, kind) = stream.deltas.settle(&stream.redact, &self.source.session, kind);
+        let rest = rest.map(|content| EventKind::ModelDelta { content });
+        rest.into_iter().chain(kind).for_each(|kind| self.let_out(kind));
+    }
+
+    /// The numbers of both streams are given under one lock, so that they have neither gaps nor swaps.
+    fn let_out(&self, kind: EventKind) {
         let event = self.stream.redacted(self.stream.stamp(&self.source, kind));
         let mut state = self.stream.state.lock().unwrap_or_else(PoisonError::into_inner);
         let mut written = Ok(());
