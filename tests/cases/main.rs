@@ -14,3 +14,4 @@ mod person;
 mod readme;
 mod repository;
 mod run;
+mod telemetry;

@@ -45,6 +45,7 @@ pub mod native;
 mod private;
 pub mod record;
 pub mod sessions;
+mod telemetry;
 pub mod trust;
 
 pub use drive::ask::{Consent, Question};

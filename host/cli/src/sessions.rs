@@ -121,7 +121,14 @@ impl Host {
             };
         }
         let (sender, events) = unbounded_channel();
-        let stream = EventStream::new(info.run.clone(), self.redactor(), None, recorded, Some(sender));
+        let stream = EventStream::traced(
+            info.run.clone(),
+            self.redactor(),
+            None,
+            recorded,
+            Some(sender),
+            self.trace(&info.run),
+        );
         let asker = Asker::new(questions);
         let run = Run::new(
             self.world().clone(),

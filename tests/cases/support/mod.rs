@@ -1,6 +1,7 @@
 //! What the cases share: the binary, the first-party plugins, a home of one's own, servers.
 
 pub mod binary;
+pub mod collector;
 pub mod llmock;
 pub mod plugins;
 #[cfg(unix)]

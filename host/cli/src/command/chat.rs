@@ -42,7 +42,10 @@ pub(crate) async fn chat(args: Chat) -> Result<Exit, Fault> {
         }
         let line = tokio::select! {
             line = input::line() => line,
-            _ = tokio::signal::ctrl_c() => return Ok(Exit::Interrupted),
+            _ = tokio::signal::ctrl_c() => {
+                super::flush(&host).await;
+                return Ok(Exit::Interrupted);
+            }
         };
         let Some(line) = line else { break };
         let task = line.trim();
@@ -59,6 +62,7 @@ pub(crate) async fn chat(args: Chat) -> Result<Exit, Fault> {
             render::fault(&failure.message, &[]);
         }
     }
+    super::flush(&host).await;
     if running.folder().is_some() && mode == Mode::People {
         render::note(&format!("`fief chat --continue {}` goes on from here", running.run()));
     }

@@ -57,6 +57,13 @@ async fn open(options: fief::HostOptions) -> Result<fief::Host, Fault> {
     Ok(host)
 }
 
+/// Waits for the last spans to be sent, where any are; that they were not is a warning and no more.
+async fn flush(host: &fief::Host) {
+    if let Some(warning) = host.flush().await {
+        render::warn(&warning);
+    }
+}
+
 fn options(places: &Places, allow: &Allow, model: Option<&String>) -> Result<fief::HostOptions, Fault> {
     let working_directory = std::env::current_dir()
         .and_then(|directory| directory.canonicalize())

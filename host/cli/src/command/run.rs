@@ -43,6 +43,7 @@ pub(crate) async fn run(args: Run) -> Result<Exit, Fault> {
     if mode == Mode::People && running.folder().is_some() {
         render::note(&format!("`fief show {}` shows the whole run", running.run()));
     }
+    super::flush(&host).await;
     let exit = watch::exit(&report);
     match &report.failure {
         Some(failure) if exit != Exit::Done => Err(Fault::new(exit, failure.message.clone())),

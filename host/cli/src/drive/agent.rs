@@ -27,6 +27,7 @@ use super::slot::Slot;
 use super::stream::Emitter;
 use super::{Run, Supplied};
 use crate::clock;
+use crate::telemetry::{Note, Profile};
 
 /// How long a cancelled agent waits for what its children cost, before it ends without.
 const GRACE: Duration = Duration::from_secs(5);
@@ -119,6 +120,7 @@ impl Body {
             model: Arc::new(NoModel),
             context: None,
             prices: None,
+            identity: Arc::default(),
         };
         let spec = Arc::new(spec);
         Ok(Arc::new(Self {
@@ -222,6 +224,7 @@ impl Course {
         start.context = self.body.supplied.context;
         start.prices = self.body.supplied.prices;
         start.validators = self.body.run.validators.clone();
+        self.body.emitter.tell(&Note::Agent(&self.profile(&start)));
         let stream = self.body.emitter.stream();
         if let Some(record) = stream.record() {
             let source = self.body.emitter.source();
@@ -249,6 +252,18 @@ impl Course {
         let (agent, actions) = Agent::start(self.body.spec.clone(), start);
         self.agent = Some(agent);
         self.go(actions, token).await
+    }
+
+    /// What a collector is told of it.
+    fn profile(&self, start: &Start) -> Profile {
+        let (spec, run) = (&self.body.spec, &self.body.run);
+        let archetype = run.world.archetypes.get(&spec.label.to_ascii_lowercase());
+        Profile {
+            description: archetype.map(|archetype| archetype.description.clone()),
+            model: self.body.supplied.identity.clone(),
+            system: start.system.as_str().into(),
+            declarations: spec.declarations.clone(),
+        }
     }
 
     /// Runs a further task, in the same history, to its end.
@@ -454,6 +469,11 @@ impl Course {
 async fn ask(body: Arc<Body>, request: Request, spent: UnboundedSender<Usage>) -> Input {
     body.slot.hold().await;
     let model: Arc<dyn Model> = body.supplied.model.clone();
+    body.emitter.tell(&Note::Asked(&request));
+    let failed = |error: ModelError| {
+        body.emitter.tell(&Note::Failed(&error));
+        Input::ModelFailed(error)
+    };
     let mut answer = model.ask(request);
     while let Some(event) = answer.next().await {
         match event {
@@ -470,11 +490,14 @@ async fn ask(body: Arc<Body>, request: Request, spent: UnboundedSender<Usage>) -
                 });
             }
             ModelEvent::Spent(usage) => drop(spent.send(usage)),
-            ModelEvent::Done(answer) => return Input::Answered(answer),
-            ModelEvent::Failed(error) => return Input::ModelFailed(error),
+            ModelEvent::Done(answer) => {
+                body.emitter.tell(&Note::Answered(&answer));
+                return Input::Answered(answer);
+            }
+            ModelEvent::Failed(error) => return failed(error),
         }
     }
-    Input::ModelFailed(ModelError {
+    failed(ModelError {
         kind: ModelErrorKind::Unavailable,
         message: "the model's answer ended before it was whole".into(),
     })

@@ -16,6 +16,7 @@ use fief_core::agent::instruction::Variables;
 use fief_core::grant::{Holding, Holdings};
 use fief_core::id::PluginName;
 use fief_core::manifest::config::Prices;
+use fief_core::message::ModelIdentity;
 use fief_core::port::{BoxFuture, Filter, Model, Tools};
 use fief_core::tool::arguments::Validators;
 use fief_core::world::World;
@@ -67,6 +68,8 @@ pub struct Supplied {
     pub context: Option<u64>,
     /// What tokens cost.
     pub prices: Option<Prices>,
+    /// Whose it is and where, for telemetry.
+    pub identity: Arc<ModelIdentity>,
 }
 
 impl std::fmt::Debug for Supplied {

@@ -12,6 +12,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::deltas::Deltas;
 use crate::clock;
 use crate::record::Record;
+use crate::telemetry::{Note, Trace};
 
 /// Where the events of one run go.
 ///
@@ -23,6 +24,7 @@ pub struct EventStream {
     record: OnceLock<Arc<Record>>,
     record_failed: AtomicBool,
     deltas: Deltas,
+    trace: Option<Trace>,
     state: Mutex<State>,
 }
 
@@ -50,6 +52,18 @@ impl EventStream {
         recorded: u64,
         watcher: Option<UnboundedSender<Event>>,
     ) -> Arc<Self> {
+        Self::traced(run, redact, record, recorded, watcher, None)
+    }
+
+    /// The same, which tells a collector too.
+    pub(crate) fn traced(
+        run: String,
+        redact: Arc<Redactor>,
+        record: Option<Arc<Record>>,
+        recorded: u64,
+        watcher: Option<UnboundedSender<Event>>,
+        trace: Option<Trace>,
+    ) -> Arc<Self> {
         let state = Mutex::new(State {
             recorded,
             watched: 0,
@@ -61,6 +75,7 @@ impl EventStream {
             record: record.map(OnceLock::from).unwrap_or_default(),
             record_failed: AtomicBool::new(false),
             deltas: Deltas::default(),
+            trace,
             state,
         })
     }
@@ -239,6 +254,7 @@ impl Emitter {
     /// The numbers of both streams are given under one lock, so that they have neither gaps nor swaps.
     fn let_out(&self, kind: EventKind) {
         let event = self.stream.redacted(self.stream.stamp(&self.source, kind));
+        self.tell(&Note::Event(&event));
         let mut state = self.stream.state.lock().unwrap_or_else(PoisonError::into_inner);
         let mut written = Ok(());
         if let Some(record) = self.stream.record() {
@@ -251,6 +267,13 @@ impl Emitter {
         state.show(event, &self.source);
         drop(state);
         self.stream.check_record(written);
+    }
+
+    /// Tells the collector, if there is one, what no event says.
+    pub(crate) fn tell(&self, note: &Note<'_>) {
+        if let Some(trace) = &self.stream.trace {
+            trace.take(&self.source.session, note);
+        }
     }
 
     /// Lets a warning out.

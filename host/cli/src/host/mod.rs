@@ -11,7 +11,8 @@ use std::sync::Arc;
 use fief_core::agent::instruction::Variables;
 use fief_core::grant::resolve::absolute;
 use fief_core::manifest::archetype::Archetype;
-use fief_core::manifest::config::Config;
+use fief_core::manifest::config::{Config, Telemetry};
+use fief_core::message::ModelIdentity;
 use fief_core::world::World;
 use fief_sandbox::redact::Redactor;
 
@@ -19,6 +20,7 @@ use crate::NativePlugin;
 use crate::drive::{Instruct, Supplied, Supply};
 use crate::error::Error;
 use crate::folders::Folders;
+use crate::telemetry;
 
 pub(crate) mod builtin;
 pub mod check;
@@ -70,6 +72,8 @@ pub struct HostOptions {
     pub instructions: HashMap<String, Instruct>,
     /// What `forward_events` means where it is absent.
     pub forward_events: bool,
+    /// Where spans are sent, in place of what the configuration and the environment say. [`Host::flush`] waits for them.
+    pub telemetry: Option<Telemetry>,
     /// Told what takes long, for a person.
     pub progress: Option<Progress>,
 }
@@ -115,6 +119,7 @@ impl HostOptions {
             models: BTreeMap::new(),
             instructions: HashMap::new(),
             forward_events: false,
+            telemetry: None,
             progress: None,
         }
     }
@@ -156,6 +161,11 @@ impl HostOptions {
                 model,
                 context: None,
                 prices: None,
+                identity: Arc::new(ModelIdentity {
+                    provider: "_OTHER".into(),
+                    model: name.into(),
+                    ..ModelIdentity::default()
+                }),
             },
         );
         self.model(name)
@@ -183,6 +193,7 @@ struct Inner {
     supply: Arc<dyn Supply>,
     models: Arc<Models>,
     redactor: Arc<Redactor>,
+    telemetry: Option<telemetry::Telemetry>,
     instructions: HashMap<String, Instruct>,
     folders: Folders,
     config: Config,
@@ -259,6 +270,17 @@ impl Host {
             message: format!("there is no archetype `{name}`: there are {}", names.join(", ")),
             hints: near.map(|near| format!("did you mean `{near}`?")).into_iter().collect(),
         })
+    }
+
+    /// Waits, a few seconds at most, until the collector that the configuration names has all that was told so far. A
+    /// warning for a person if it does not get it; a run never fails by that.
+    pub async fn flush(&self) -> Option<String> {
+        self.0.telemetry.as_ref()?.flush().await
+    }
+
+    /// What tells the collector of a run, if there is one.
+    pub(crate) fn trace(&self, run: &str) -> Option<telemetry::Trace> {
+        self.0.telemetry.as_ref().map(|telemetry| telemetry.trace(run))
     }
 
     pub(crate) fn supply(&self) -> Arc<dyn Supply> {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use fief_core::manifest::config::ModelConfig;
 use fief_llm::ClientOptions;
@@ -41,6 +41,7 @@ impl Models {
             model,
             context: config.context,
             prices: config.prices,
+            identity: Arc::new(fief_llm::identity(&config)),
         };
         clients.insert(name.to_owned(), supplied.clone());
         Ok(supplied)

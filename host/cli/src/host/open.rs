@@ -20,6 +20,7 @@ use super::settings::{self, Settings, faults};
 use super::supply::HostSupply;
 use super::{Host, HostOptions, Inner, builtin, policy, whole};
 use crate::error::Error;
+use crate::telemetry::{self, Telemetry};
 
 impl Host {
     /// Reads everything, and freezes it.
@@ -85,7 +86,15 @@ impl Host {
             .map(str::to_owned);
         let keys = keys.chain(["OPENAI_API_KEY", "ANTHROPIC_API_KEY"].map(str::to_owned));
         values.extend(keys.filter_map(|variable| models.key(&variable)));
+        let told = match (&options.telemetry, options.configured) {
+            (Some(telemetry), _) => telemetry::Settings::read(telemetry, &|_| None),
+            (None, true) => telemetry::Settings::read(&config.telemetry, &|name| std::env::var(name).ok()),
+            (None, false) => telemetry::Settings::default(),
+        };
+        values.extend(told.secrets.iter().cloned());
+        warnings.extend(told.warnings.iter().cloned());
         let redactor = Arc::new(Redactor::new(&values));
+        let telemetry = Telemetry::open(told, redactor.clone(), &mut warnings);
 
         let plugins = Plugins::open(
             &folders,
@@ -125,6 +134,7 @@ impl Host {
             supply,
             models,
             redactor,
+            telemetry,
             instructions: options.instructions,
             folders,
             config,

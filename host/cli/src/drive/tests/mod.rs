@@ -39,6 +39,7 @@ impl Supply for Fake {
             model: Arc::new(FakeModel(self.script.clone())),
             context: None,
             prices: None,
+            identity: Arc::default(),
         })
     }
     fn tools(&self, _: Arc<Holdings>) -> BoxFuture<'_, Result<Arc<dyn Tools>, String>> {
