@@ -38,6 +38,7 @@ macro_rules! every_trick {
             host_secrets
             read_stdin
             start_thread
+            forge_handle
             remember
             // Files.
             climb_out

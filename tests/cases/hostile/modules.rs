@@ -6,7 +6,7 @@ use serde_json::json;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::stage::{Stage, sandbox, scratch};
+use super::stage::{Stage, sandbox, scratch, soak};
 
 /// Imports nothing but types.
 const PLAIN: &str = include_str!("../../../host/sandbox/src/testing/plain.wat");
@@ -67,7 +67,7 @@ pub async fn grow_table() {
 
 pub async fn keep_state() {
     let stage = stage(include_str!("../../guests/wat/keep_state.wat")).await;
-    for _ in 0..200 {
+    for _ in 0..200 * soak() {
         let report = stage.call("run", json!({})).await.is(Ok, &[]);
         assert_eq!(report.outcome.text(), "run");
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use fief_core::tool::OutcomeKind::Ok;
+use fief_core::tool::OutcomeKind::{Ok, Trap};
 use serde_json::json;
 
 use super::stage::{Notes, Stage, context, ms, sandbox, soak};
@@ -34,6 +34,18 @@ pub async fn start_thread() {
     tricks().await.call("start_thread", json!({})).await.held();
 }
 
+pub async fn forge_handle() {
+    for number in [0, 1, 2, 100, 0x7fff_ffff, u32::MAX] {
+        let report = tricks().await.call("forge_handle", json!({ "number": number })).await;
+        report.is(Trap, &["`tricks.forge_handle`"]);
+    }
+}
+
+/// Pages of memory that a call grows: a call that takes little comes after one that took much, and before another.
+const PAGES: [u64; 8] = [16, 1, 64, 16, 4, 16, 32, 2];
+/// What every 64th takes.
+const MANY_PAGES: u64 = 512;
+
 pub async fn remember() {
     let stage = tricks().await;
     let linked = sandbox().link(&stage.plugin, &stage.grant).await.unwrap();
@@ -43,12 +55,21 @@ pub async fn remember() {
     let workers = (0..4).map(|_| {
         let (stage, linked) = (stage.clone(), linked.clone());
         tokio::spawn(async move {
-            for _ in 0..calls / 4 {
+            let mut handle = None;
+            for call in 0..calls / 4 {
+                let pages = if call % 64 == 63 {
+                    MANY_PAGES
+                } else {
+                    PAGES[(call % 8) as usize]
+                };
                 let notes = Arc::<Notes>::default();
                 let outcome = linked
-                    .call(stage.invocation("remember", json!({})), context(&notes))
+                    .call(stage.invocation("remember", json!({ "pages": pages })), context(&notes))
                     .await;
-                assert_eq!(outcome.text(), "found nothing");
+                let text = outcome.text();
+                assert!(text.starts_with("found nothing, "), "{text}");
+                // What the host keeps for a call is numbered as in the call before.
+                assert_eq!(handle.get_or_insert_with(|| text.clone()), &text);
             }
         })
     });
