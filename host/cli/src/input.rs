@@ -81,11 +81,14 @@ pub(crate) async fn line() -> Option<String> {
     input().line(0).await
 }
 
-/// The next line that is typed from now on. What was typed before was no answer to what is asked now, and is left for
-/// [`line`].
-pub(crate) async fn answer() -> Option<String> {
+/// Where an answer may begin, asked before its question is shown. What was typed until then is no answer, and is left
+/// for [`line`].
+pub(crate) fn from_now() -> u64 {
     crate::terminal::forget_what_is_typed();
-    let input = input();
-    let from = input.lock().read + 1;
-    input.line(from).await
+    input().lock().read + 1
+}
+
+/// The next line that was typed after `from`.
+pub(crate) async fn answer(from: u64) -> Option<String> {
+    input().line(from).await
 }

@@ -18,12 +18,14 @@ pub(crate) fn questions(json: bool) -> (Option<UnboundedSender<Question>>, Unbou
 
 /// Asks and answers. What is neither yes nor always is no.
 pub(crate) async fn answer(question: Question) {
+    // Before the question is shown: who answers at once must be heard.
+    let from = input::from_now();
     {
         let mut err = std::io::stderr().lock();
         let _ = write!(err, "{}", shown(&question, Paint::for_stderr(), width().unwrap_or(80)));
         let _ = err.flush();
     }
-    let line = input::answer().await.unwrap_or_default();
+    let line = input::answer(from).await.unwrap_or_default();
     let consent = match line.trim().to_ascii_lowercase().as_str() {
         "o" | "once" | "y" | "yes" => Consent::Once,
         "a" | "always" if question.can_be_always => Consent::Always,
