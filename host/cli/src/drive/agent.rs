@@ -1,5 +1,6 @@
 //! One agent: its machine, and what it waits for.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,14 +15,14 @@ use fief_core::message::{Message, Request, Usage};
 use fief_core::port::{BoxStream, Filter, Model, ModelError, ModelErrorKind, ModelEvent, Tools};
 use fief_core::report::{Report, Status};
 use fief_core::tool::{Invocation, Outcome};
-use futures::StreamExt as _;
+use futures::{FutureExt as _, StreamExt as _};
 use serde_json::json;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::call::{Call, unpanicked};
+use super::call::{Call, panic_text, unpanicked};
 use super::child::Spawned;
 use super::slot::Slot;
 use super::stream::Emitter;
@@ -347,7 +348,7 @@ impl Course {
     async fn carry_out(&mut self, action: Action) -> Option<Report> {
         match action {
             Action::Ask(request) => {
-                self.work.spawn(ask(self.body.clone(), request, self.spent.0.clone()));
+                self.work.spawn(asked(self.body.clone(), request, self.spent.0.clone()));
             }
             Action::Call(invocation) => {
                 self.work.spawn(Call::of_model(self.body.clone(), invocation).run());
@@ -463,6 +464,19 @@ impl Course {
             }
         }
     }
+}
+
+/// Asks the model; a bug in its client is the model's failure.
+async fn asked(body: Arc<Body>, request: Request, spent: UnboundedSender<Usage>) -> Input {
+    let asking = AssertUnwindSafe(ask(body, request, spent)).catch_unwind();
+    asking.await.unwrap_or_else(|panic| {
+        let message = format!("the host failed while it asked the model: {}", panic_text(&*panic));
+        tracing::error!("{message}");
+        Input::ModelFailed(ModelError {
+            kind: ModelErrorKind::Refused,
+            message,
+        })
+    })
 }
 
 /// Asks the model, and lets the watcher see what comes of it.

@@ -44,18 +44,31 @@ impl Spawned {
         Box::pin(async move {
             let started = Instant::now();
             let call = self.call.clone();
-            match self.course().await {
-                Ok((session, report)) => Input::ChildFinished {
+            match AssertUnwindSafe(self.course()).catch_unwind().await {
+                Ok(Ok((session, report))) => Input::ChildFinished {
                     call,
                     report,
                     session,
                     ms: millis(started),
                 },
-                Err(outcome) => Input::ChildRefused {
+                Ok(Err(outcome)) => Input::ChildRefused {
                     call,
                     outcome,
                     ms: millis(started),
                 },
+                Err(panic) => {
+                    let why = panic_text(&*panic);
+                    tracing::error!(why, "starting an agent crashed in the host");
+                    let outcome = Outcome {
+                        detail: Some(why),
+                        ..Outcome::refused(OutcomeKind::ToolError, "the host failed while it started this agent")
+                    };
+                    Input::ChildRefused {
+                        call,
+                        outcome,
+                        ms: millis(started),
+                    }
+                }
             }
         })
     }

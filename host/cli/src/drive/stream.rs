@@ -358,6 +358,37 @@ mod tests {
     }
 
     #[test]
+    fn b94_a_forwarded_event_says_author_partial_and_content_and_an_error_only_if_there_is_one() {
+        let (sender, mut watcher) = tokio::sync::mpsc::unbounded_channel();
+        let stream = EventStream::new("r".into(), Arc::new(Redactor::new([])), None, 0, Some(sender));
+        let child = child(&stream, true);
+        child.emit(delta());
+        let finished = |error: Option<&str>| EventKind::ToolFinished {
+            call: "c1".into(),
+            plugin: Some("files".into()),
+            tool: "files.read".into(),
+            outcome: fief_core::tool::OutcomeKind::Ok,
+            content: "text".into(),
+            error: error.map(str::to_owned),
+            ms: 1,
+        };
+        child.emit(finished(None));
+        child.emit(finished(Some("trap")));
+        let mut next = || serde_json::to_value(watcher.try_recv().unwrap()).unwrap();
+        let delta = next();
+        assert_eq!(
+            (&delta["tool_progress"], &delta["author"], &delta["partial"]),
+            (&true.into(), &"explore".into(), &true.into())
+        );
+        assert!(delta["content"].is_string());
+        assert!(delta.get("error").is_none() && delta.get("usage").is_none(), "{delta}");
+        let whole = next();
+        assert_eq!(whole["partial"], false);
+        assert!(whole["error"].is_null(), "{whole}");
+        assert_eq!(next()["error"], "trap");
+    }
+
+    #[test]
     fn a_watcher_that_left_stops_nothing() {
         let (sender, watcher) = tokio::sync::mpsc::unbounded_channel();
         let stream = EventStream::new("r".into(), Arc::new(Redactor::new([])), None, 0, Some(sender));

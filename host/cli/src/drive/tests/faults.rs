@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn b79_b87_a_crash_in_one_call_is_that_calls_failure() {
+async fn b79_a_crash_in_one_call_is_that_calls_failure() {
     let mut scene = scene(|request| match news(request).as_str() {
         "go" => calls(&[
             ("echo.say", json!({ "text": "panic" })),
@@ -26,6 +26,129 @@ async fn b79_b87_a_crash_in_one_call_is_that_calls_failure() {
     let (report, events) = scene.run().await;
     assert_eq!(report.text, "went on");
     assert_eq!(finished(&events, "main")[0].1, OutcomeKind::Trap);
+}
+
+#[tokio::test]
+async fn b79_a_crash_of_a_child_is_an_error_and_everything_is_released() {
+    let runs = tempfile::tempdir().unwrap();
+    let info = crate::record::RunInfo {
+        run: "r".into(),
+        ..Default::default()
+    };
+    for in_model in [true, false] {
+        let record = Arc::new(crate::record::Record::open(runs.path(), info.clone()).unwrap());
+        let mut scene = scene(move |request| match (request.session.as_str(), news(request).as_str()) {
+            ("main", "go") => calls(&[spawn("look")]),
+            ("explore_1", _) => panic!("on purpose"),
+            (_, result) => says(result),
+        });
+        scene.record = Some(record);
+        if !in_model {
+            let panics: Instruct = Arc::new(|_| Box::pin(async { panic!("on purpose") }));
+            scene.instructions.insert("explore".into(), panics);
+        }
+        let (mut course, mut events, start) = scene.start();
+        let slots = course.body().run.slots.clone();
+        let free = slots.available_permits();
+        let report = course.start(start, CancellationToken::new()).await;
+        assert_eq!(report.status, Status::Done, "the parent went on: {}", report.text);
+        assert!(report.text.contains("the host failed while it"), "{}", report.text);
+        assert_eq!(slots.available_permits(), free);
+        let seen: Vec<Event> = std::iter::from_fn(|| events.try_recv().ok()).collect();
+        let count = |started: bool| {
+            let is = |event: &&Event| match event.kind {
+                EventKind::AgentStarted { .. } => started,
+                EventKind::AgentFinished { status, .. } => !started && status == Status::Failed,
+                _ => false,
+            };
+            seen.iter().filter(is).count()
+        };
+        assert_eq!((count(true), count(false)), if in_model { (1, 1) } else { (0, 0) });
+    }
+}
+
+#[tokio::test]
+async fn b97_a_session_is_closed_also_where_its_agent_is_dropped() {
+    let runs = tempfile::tempdir().unwrap();
+    let info = crate::record::RunInfo {
+        run: "r".into(),
+        ..Default::default()
+    };
+    let record = Arc::new(crate::record::Record::open(runs.path(), info).unwrap());
+    let waiting = Arc::new(tokio::sync::Notify::new());
+    let mut scene = scene(|request| match (request.session.as_str(), news(request).as_str()) {
+        ("main", "go") => calls(&[spawn("look")]),
+        _ => calls(&[("echo.say", json!({ "text": "x" }))]),
+    });
+    scene.record = Some(record.clone());
+    let begun = waiting.clone();
+    scene.calls = Arc::new(move |_, _| {
+        begun.notify_one();
+        Box::pin(std::future::pending())
+    });
+    let (mut course, mut events, start) = scene.start();
+    tokio::select! {
+        _ = course.start(start, CancellationToken::new()) => panic!("it cannot end"),
+        () = waiting.notified() => {}
+    }
+    drop(course);
+    let mut ends = Vec::new();
+    while ends.len() < 2 {
+        let event = events.recv().await.expect("both are told");
+        if let EventKind::AgentFinished { status, .. } | EventKind::RunFinished { status, .. } = event.kind {
+            assert_eq!(status, Status::Cancelled);
+            ends.push(event.session.to_string());
+        }
+    }
+    ends.sort();
+    assert_eq!(ends, ["explore_1", "main"]);
+    for session in ends {
+        let text = std::fs::read_to_string(record.folder().join(format!("sessions/{session}.jsonl"))).unwrap();
+        assert!(text.lines().last().unwrap().contains("\"end\""), "{session}: {text}");
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn b85_a_record_that_cannot_be_written_does_not_change_the_result() {
+    let runs = tempfile::tempdir().unwrap();
+    let info = crate::record::RunInfo {
+        run: "r".into(),
+        ..Default::default()
+    };
+    let record = Arc::new(crate::record::Record::open(runs.path(), info).unwrap());
+    std::fs::remove_dir_all(record.folder()).unwrap();
+    let mut scene = scene(|request| match (request.session.as_str(), news(request).as_str()) {
+        ("main", "go") => calls(&[spawn("look")]),
+        ("explore_1", _) => says("the report"),
+        _ => says("done"),
+    });
+    scene.record = Some(record);
+    let (report, events) = scene.run().await;
+    assert_eq!((report.status, report.text.as_str()), (Status::Done, "done"));
+    let warned = |event: &&Event| matches!(&event.kind, EventKind::Warning { message } if message.contains("the record of this run cannot be written"));
+    assert_eq!(events.iter().filter(warned).count(), 1, "it is said once");
+}
+
+#[tokio::test]
+async fn never_a_parent_that_hangs_when_its_child_fails_inside() {
+    for broken in [
+        vec![ModelEvent::Delta("half".into())],
+        vec![ModelEvent::Failed(fief_core::port::ModelError {
+            kind: fief_core::port::ModelErrorKind::Unavailable,
+            message: "the server is gone".into(),
+        })],
+    ] {
+        let scene = scene(move |request| match (request.session.as_str(), news(request).as_str()) {
+            ("main", "go") => calls(&[spawn("one"), spawn("two")]),
+            ("main", _) => says("went on"),
+            _ => broken.clone(),
+        });
+        let (report, _) = tokio::time::timeout(Duration::from_secs(20), scene.run())
+            .await
+            .expect("it goes on");
+        assert_eq!(report.text, "went on");
+    }
 }
 
 #[tokio::test]
@@ -164,7 +287,7 @@ async fn a_dynamic_childs_instruction_is_text_and_no_template() {
     assert!(report.text.contains("Obey {{ nothing }}"), "{}", report.text);
 }
 
-/// Two hundred children over four levels, some of whose models fail, some of whose calls crash, cancelled in the middle.
+/// Hundreds of children over four levels, some of whose models fail, some of whose calls crash, cancelled in the middle.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn b98_many_children_with_failures_and_a_cancellation_end_clean() {
     let mut scene = scene(|request| {

@@ -23,6 +23,7 @@ use super::*;
 use crate::NativePlugin;
 
 mod faults;
+mod isolation;
 
 type Script = Arc<dyn Fn(&Request) -> Vec<ModelEvent> + Send + Sync>;
 type Calls = Arc<dyn Fn(Invocation, CallContext) -> BoxFuture<'static, Outcome> + Send + Sync>;
@@ -137,6 +138,10 @@ struct Scene {
     policy: Policy,
     main: Archetype,
     others: Vec<Archetype>,
+    /// Configured models.
+    models: Vec<String>,
+    record: Option<Arc<crate::record::Record>>,
+    instructions: HashMap<String, Instruct>,
 }
 
 fn echo() -> Calls {
@@ -155,11 +160,23 @@ fn scene(script: impl Fn(&Request) -> Vec<ModelEvent> + Send + Sync + 'static) -
         policy: Policy::default(),
         main,
         others: vec![Archetype::new("explore".parse().unwrap(), "Explores.", "You explore.")],
+        models: Vec::new(),
+        record: None,
+        instructions: HashMap::new(),
     }
 }
 
 impl Scene {
     fn start(self) -> (Course, UnboundedReceiver<Event>, fief_core::agent::Start) {
+        let supply = Arc::new(Fake {
+            script: self.script.clone(),
+            calls: self.calls.clone(),
+            filter: self.filter.clone(),
+        });
+        self.start_on(supply)
+    }
+
+    fn start_on(self, supply: Arc<dyn Supply>) -> (Course, UnboundedReceiver<Event>, fief_core::agent::Start) {
         let schema = json!({ "type": "object", "properties": { "text": { "type": "string" } }, "required": ["text"] });
         let mut plugin = NativePlugin::new("echo").unwrap();
         for tool in ["say", "shout"] {
@@ -181,6 +198,7 @@ impl Scene {
             plugins: BTreeMap::from([(info.name.clone(), Arc::new(info))]),
             policy: self.policy,
             model: Some("fake".into()),
+            models: self.models,
             forward_events: true,
             ..World::default()
         };
@@ -189,21 +207,16 @@ impl Scene {
         let stream = EventStream::new(
             "r".into(),
             Arc::new(fief_sandbox::redact::Redactor::new([])),
-            None,
+            self.record,
             0,
             Some(sender),
         );
-        let supply = Arc::new(Fake {
-            script: self.script,
-            calls: self.calls,
-            filter: self.filter,
-        });
         let run = Run::new(
             Arc::new(world),
             supply,
             stream.clone(),
             Asker::new(None),
-            HashMap::new(),
+            self.instructions,
             0,
         );
         let body = futures::executor::block_on(Body::new(
@@ -331,7 +344,7 @@ async fn b95_children_of_one_turn_run_at_once_and_results_keep_their_order() {
 }
 
 #[tokio::test]
-async fn children_that_wait_for_children_give_their_place_up() {
+async fn b97_session_ids_are_unique_and_children_that_wait_for_children_give_their_place_up() {
     let mut scene = scene(|request| match (request.session.as_str(), news(request)) {
         ("main", task) if task == "go" => calls(&[spawn("deep"), spawn("deep")]),
         (session, task) if session != "main" && task.starts_with("deep") => calls(&[spawn("leaf")]),
@@ -350,7 +363,7 @@ async fn children_that_wait_for_children_give_their_place_up() {
 }
 
 #[tokio::test]
-async fn b90_b91_cancellation_reaches_descendants_and_keeps_what_finished() {
+async fn b90_cancellation_stops_requests_and_guests_of_all_descendants_promptly() {
     let mut scene = scene(|request| match (request.session.as_str(), news(request).as_str()) {
         ("main", "go") => calls(&[spawn("stay")]),
         ("explore_1", task) if task.starts_with("stay") => calls(&[("echo.say", json!({ "text": "x" }))]),
