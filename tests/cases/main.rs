@@ -5,11 +5,14 @@
 mod support;
 
 mod ceiling;
+mod crowd;
 mod demo;
 mod embedding;
+mod filters;
 mod fuzz_corpus;
 mod hostile;
 mod independent_server;
+mod manners;
 mod person;
 mod readme;
 mod repository;

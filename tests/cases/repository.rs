@@ -110,3 +110,64 @@ fn the_tests_of_the_plugins_pass() {
         String::from_utf8_lossy(&output.stderr)
     );
 }
+
+/// Every test function of the host and of these cases, by name.
+fn tests() -> std::collections::BTreeSet<String> {
+    let mut names = std::collections::BTreeSet::new();
+    for path in files(".rs") {
+        for piece in read(&path).split("fn ").skip(1) {
+            let end = piece.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+            names.insert(piece[..end.unwrap_or(piece.len())].to_owned());
+        }
+    }
+    names
+}
+
+#[test]
+fn every_behaviour_has_a_test_named_after_its_number() {
+    let (tests, list) = (tests(), read(Path::new("tests/behaviours.md")));
+    let numbers: Vec<usize> = list
+        .lines()
+        .filter_map(|line| line.strip_prefix("| ")?.split(' ').next()?.parse().ok())
+        .collect();
+    assert!(numbers.len() >= 103, "{}", numbers.len());
+    assert_eq!(
+        numbers,
+        (1..=numbers.len()).collect::<Vec<_>>(),
+        "in order, without gaps"
+    );
+    for number in numbers {
+        let own = format!("b{number}_");
+        let inside = format!("_b{number}_");
+        let has = |name: &&String| name.starts_with(&own) || (name.starts_with('b') && name.contains(&inside));
+        assert!(tests.iter().any(|name| has(&name)), "no test holds behaviour {number}");
+    }
+    let kinds = ["b", "protocol_", "never_", "words_"];
+    for word in list.split('`').skip(1).step_by(2) {
+        let is_test = word.contains('_')
+            && word
+                .bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+            && kinds.iter().any(|kind| {
+                word.strip_prefix(kind)
+                    .is_some_and(|rest| *kind != "b" || rest.starts_with(|c: char| c.is_ascii_digit()))
+            });
+        assert!(
+            !is_test || tests.contains(word),
+            "`{word}` of tests/behaviours.md is no test"
+        );
+    }
+}
+
+#[test]
+fn the_first_party_plugins_are_those_that_hints_name() {
+    let mut there: Vec<String> = files("plugin.toml")
+        .iter()
+        .filter_map(|path| {
+            let folder = path.parent()?.strip_prefix("plugins").ok()?;
+            Some(folder.to_str()?.to_owned())
+        })
+        .collect();
+    there.sort();
+    assert_eq!(there, fief_core::plan::FIRST_PARTY);
+}

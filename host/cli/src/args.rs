@@ -26,7 +26,7 @@ pub(crate) enum Command {
     Chat(Chat),
     /// Call one tool, without a model.
     Call(Call),
-    /// List past runs.
+    /// List past runs, the newest first.
     Runs(Runs),
     /// Show one run as a tree of sessions, calls, times and tokens.
     Show(Show),
@@ -63,10 +63,11 @@ pub(crate) struct Places {
 /// What widens policy, and is the grant where no manifest gives one.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Allow {
-    /// Let tools read a directory, seen as /NAME or as GUEST; repeatable.
+    /// Let tools read a directory; one below the working directory is seen below /work, another as /NAME by its last
+    /// part, or as GUEST; repeatable.
     #[arg(long, value_name = "DIR[=GUEST]", help_heading = "Grants")]
     pub(crate) allow_read: Vec<String>,
-    /// Let tools read and write a directory; repeatable.
+    /// Let tools read and write a directory that is there, seen as with --allow-read; repeatable.
     #[arg(long, value_name = "DIR[=GUEST]", help_heading = "Grants")]
     pub(crate) allow_write: Vec<String>,
     /// Let tools send requests to an origin, such as https://api.github.com; repeatable.

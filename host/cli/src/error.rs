@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use fief_core::manifest::error::ManifestErrors;
+
 /// Why a host cannot be made, or an agent not be started. Hints are apart from the message ([`Error::hints`]).
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -13,6 +15,9 @@ pub enum Error {
         /// What would mend it, one a line.
         hints: Vec<String>,
     },
+    /// Manifests or configuration files are not right: every fault, each with its place and its text.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Manifest(ManifestErrors),
     /// `[policy] strict` refuses what it would else only warn of.
     #[error("{message}")]
     Strict {
@@ -54,6 +59,15 @@ impl Error {
     pub fn hints(&self) -> Vec<String> {
         match self {
             Self::Usage { hints, .. } => hints.clone(),
+            Self::Manifest(errors) => {
+                let mut hints: Vec<String> = Vec::new();
+                for hint in errors.iter().filter_map(|error| error.hint.clone()) {
+                    if !hints.contains(&hint) {
+                        hints.push(hint);
+                    }
+                }
+                hints
+            }
             _ => Vec::new(),
         }
     }

@@ -2,6 +2,8 @@
 
 use std::process::{ExitCode, Termination};
 
+use crate::render::source;
+
 /// The exit codes, a public contract.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Exit {
@@ -66,10 +68,14 @@ impl From<fief::Error> for Fault {
             fief::Error::Model(_) => Exit::Model,
             _ => Exit::Usage,
         };
+        let message = match &error {
+            fief::Error::Manifest(errors) => errors.iter().map(source::error).collect::<Vec<_>>().join("\n"),
+            other => other.to_string(),
+        };
         Self {
             exit,
             hints: error.hints(),
-            message: error.to_string(),
+            message,
         }
     }
 }

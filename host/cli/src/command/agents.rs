@@ -9,8 +9,8 @@ use serde_json::json;
 use super::host;
 use crate::args::{Agents, AgentsCommand, Allow, Places};
 use crate::exit::{Exit, Fault};
-use crate::render;
 use crate::render::text::{Paint, fit, one_line, width};
+use crate::render::{self, source};
 
 pub(crate) async fn agents(args: Agents) -> Result<Exit, Fault> {
     match args.command {
@@ -77,11 +77,11 @@ async fn check(path: &Path, places: &Places) -> Result<Exit, Fault> {
     let mut findings = 0;
     for error in &checked.errors {
         findings += 1;
-        render::fault(&error.to_string(), &error.hint.iter().cloned().collect::<Vec<_>>());
+        render::fault(&source::error(error), &error.hint.iter().cloned().collect::<Vec<_>>());
     }
     for warning in &checked.warnings {
         findings += 1;
-        render::warn(&warning.with_its_hint());
+        render::warn(&source::warning(warning));
     }
     for archetype in &checked.archetypes {
         for finding in plan::check(host.world(), archetype) {

@@ -2,32 +2,14 @@
 
 use std::io::{IsTerminal as _, Write as _};
 
-use fief::SessionOptions;
-
-use super::{record, session_host};
 use crate::args::Chat;
 use crate::exit::{Exit, Fault};
 use crate::render::{self, Mode, View};
-use crate::{input, person, watch};
+use crate::{input, watch};
 
 pub(crate) async fn chat(args: Chat) -> Result<Exit, Fault> {
     let session = &args.session;
-    let host = session_host(session).await?;
-    let past = match &args.continued {
-        Some(run) => {
-            let runs = session.record.clone().unwrap_or_else(|| host.folders().runs());
-            Some(fief::record::find(&runs, run).map_err(|error| Fault::usage(error.to_string()))?)
-        }
-        None => None,
-    };
-    let (sender, mut questions) = person::questions(false);
-    let options = SessionOptions {
-        archetype: session.archetype.clone(),
-        record: record(&host, session),
-        past,
-        questions: sender,
-    };
-    let mut running = host.session(options).await?;
+    let (host, mut running, mut questions) = super::start(session, args.continued.as_ref(), false).await?;
     let mut events = running.events();
     let mode = if session.quiet { Mode::Quiet } else { Mode::People };
     let asks = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
@@ -58,7 +40,9 @@ pub(crate) async fn chat(args: Chat) -> Result<Exit, Fault> {
             render::data(&report.text);
         }
         last = watch::exit(&report);
-        if let Some(failure) = &report.failure {
+        if let Some(failure) = &report.failure
+            && !report.text.contains(&failure.message)
+        {
             render::fault(&failure.message, &[]);
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::args::{Allow, Command, Places, Session};
 use crate::exit::{Exit, Fault};
-use crate::render;
+use crate::{person, render};
 
 mod agents;
 mod call;
@@ -83,6 +83,33 @@ fn options(places: &Places, allow: &Allow, model: Option<&String>) -> Result<fie
         ..fief::HostOptions::here(working_directory)
     })
 }
+
+/// A session as the flags of `run` and `chat` say, on from a past run where one is named, and what it asks the person.
+async fn start(
+    args: &Session,
+    continued: Option<&String>,
+    json: bool,
+) -> Result<(fief::Host, fief::Session, Questions), Fault> {
+    let host = session_host(args).await?;
+    let past = match continued {
+        Some(run) => {
+            let runs = args.record.clone().unwrap_or_else(|| host.folders().runs());
+            Some(fief::record::find(&runs, run).map_err(runs::unreadable)?)
+        }
+        None => None,
+    };
+    let (sender, questions) = person::questions(json);
+    let options = fief::SessionOptions {
+        archetype: args.archetype.clone(),
+        record: record(&host, args),
+        past,
+        questions: sender,
+    };
+    let session = host.session(options).await?;
+    Ok((host, session, questions))
+}
+
+type Questions = tokio::sync::mpsc::UnboundedReceiver<fief::Question>;
 
 /// Where the record of a run goes: nowhere, where the flag says, or the user's state directory.
 fn record(host: &fief::Host, session: &Session) -> Option<std::path::PathBuf> {

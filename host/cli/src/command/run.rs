@@ -2,33 +2,15 @@
 
 use std::io::Read as _;
 
-use fief::SessionOptions;
-
-use super::{record, session_host};
 use crate::args::Run;
 use crate::exit::{Exit, Fault};
 use crate::render::{self, Mode, View};
-use crate::{person, watch};
+use crate::watch;
 
 pub(crate) async fn run(args: Run) -> Result<Exit, Fault> {
     let task = task_text(&args.task)?;
     let session = &args.session;
-    let host = session_host(session).await?;
-    let past = match &args.continued {
-        Some(run) => {
-            let runs = session.record.clone().unwrap_or_else(|| host.folders().runs());
-            Some(fief::record::find(&runs, run).map_err(|error| Fault::usage(error.to_string()))?)
-        }
-        None => None,
-    };
-    let (sender, mut questions) = person::questions(args.json);
-    let options = SessionOptions {
-        archetype: session.archetype.clone(),
-        record: record(&host, session),
-        past,
-        questions: sender,
-    };
-    let mut running = host.session(options).await?;
+    let (host, mut running, mut questions) = super::start(session, args.continued.as_ref(), args.json).await?;
     let mut events = running.events();
     let mode = match (args.json, session.quiet) {
         (true, _) => Mode::Json,
@@ -46,7 +28,10 @@ pub(crate) async fn run(args: Run) -> Result<Exit, Fault> {
     super::flush(&host).await;
     let exit = watch::exit(&report);
     match &report.failure {
-        Some(failure) if exit != Exit::Done => Err(Fault::new(exit, failure.message.clone())),
+        // The report says it already, where a person reads reports.
+        Some(failure) if exit != Exit::Done && !(mode != Mode::Json && report.text.contains(&failure.message)) => {
+            Err(Fault::new(exit, failure.message.clone()))
+        }
         _ => Ok(exit),
     }
 }

@@ -1,4 +1,4 @@
-//! `fief runs` and `fief show`: what past runs left.
+//! `fief runs` and `fief show`: what past runs left, the newest first.
 
 use std::path::PathBuf;
 
@@ -45,9 +45,12 @@ pub(crate) fn runs(args: &Runs) -> Result<Exit, Fault> {
     Ok(Exit::Done)
 }
 
+pub(super) fn unreadable(error: record::PastError) -> Fault {
+    Fault::usage(error.to_string()).hint("`fief runs` lists what there is")
+}
+
 pub(crate) fn show(args: &Show) -> Result<Exit, Fault> {
     let folder = folder(args.record.as_ref());
-    let unreadable = |error: record::PastError| Fault::usage(error.to_string()).hint("`fief runs` lists what there is");
     let past = record::find(&folder, &args.run).map_err(unreadable)?;
     if let Some(session) = &args.session {
         let session = session.parse().map_err(|error| Fault::usage(format!("{error}")))?;

@@ -15,7 +15,15 @@ pub(crate) fn trust(args: &Trust) -> Result<Exit, Fault> {
     };
     let digest = Accepted::below(&Folders::of_user().state)
         .accept(&file)
-        .map_err(|error| Fault::usage(format!("{}: {error}", file.display())))?;
+        .map_err(|error| {
+            let fault = Fault::usage(format!("{}: {error}", file.display()));
+            if !file.exists() {
+                let hint =
+                    "`fief trust DIR` accepts the `fief.toml` in DIR; where there is none, nothing needs accepting";
+                return fault.hint(hint);
+            }
+            fault
+        })?;
     render::note(&format!(
         "{} is trusted as it is now ({digest}); a changed file must be trusted again",
         file.display()

@@ -183,10 +183,12 @@ pub(super) async fn before(
                 changed = Some(name.clone());
             }
             CallVerdict::Refuse(why) => {
-                return Err(Outcome::refused(
-                    OutcomeKind::Denied,
-                    format!("`{tool}` was refused by filter `{name}`: {why}"),
-                ));
+                // One that could not answer names itself.
+                let text = match why.strip_prefix(&format!("filter `{name}` ")) {
+                    Some(broke) => format!("`{tool}` was refused by filter `{name}`, which {broke}"),
+                    None => format!("`{tool}` was refused by filter `{name}`: {why}"),
+                };
+                return Err(Outcome::refused(OutcomeKind::Denied, text));
             }
         }
     }

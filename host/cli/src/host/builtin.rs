@@ -8,7 +8,6 @@ use fief_core::manifest::archetype::markdown::Known;
 use fief_core::manifest::files::{Entry, FileError, Files};
 use fief_core::manifest::registry;
 
-use super::settings::faults;
 use crate::error::Error;
 
 /// What their `origin` says.
@@ -42,7 +41,7 @@ pub(crate) fn archetypes() -> Result<Vec<Archetype>, Error> {
         tools: None,
         models: None,
     };
-    let parsed = registry::load_directory(Path::new(""), known, &Compiled).map_err(|errors| faults(&errors))?;
+    let parsed = registry::load_directory(Path::new(""), known, &Compiled).map_err(Error::Manifest)?;
     let origin = |archetype| Archetype {
         origin: ORIGIN.into(),
         ..archetype

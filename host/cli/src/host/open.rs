@@ -16,7 +16,7 @@ use secrecy::SecretString;
 use super::files::Disk;
 use super::models::Models;
 use super::plugins::Plugins;
-use super::settings::{self, Settings, faults};
+use super::settings::{self, Settings};
 use super::supply::HostSupply;
 use super::{Host, HostOptions, Inner, builtin, policy, whole};
 use crate::error::Error;
@@ -205,10 +205,10 @@ fn archetypes(
         added,
     ) {
         Ok(registry) if errors.is_empty() => Ok(registry),
-        Ok(_) => Err(faults(&errors)),
+        Ok(_) => Err(Error::Manifest(errors)),
         Err(more) => {
             errors.extend(more);
-            Err(faults(&errors))
+            Err(Error::Manifest(errors))
         }
     }
 }

@@ -63,8 +63,11 @@ pub(super) fn policy(
     ] {
         for path in paths {
             directory(&mut policy, path, mode, &format!("{flag} {path}")).map_err(|why| Error::Usage {
+                hints: match mode {
+                    FileMode::Write if why == MISSING => vec![format!("`mkdir -p {path}` creates it")],
+                    FileMode::Read | FileMode::Write => Vec::new(),
+                },
                 message: format!("`{flag} {path}`: {why}"),
-                hints: Vec::new(),
             })?;
         }
     }
@@ -128,6 +131,9 @@ pub(super) fn policy(
     Ok(policy)
 }
 
+/// Why a directory cannot be granted that a person could create.
+const MISSING: &str = "there is no such directory";
+
 fn is_variable(name: &str) -> bool {
     !name.is_empty()
         && !name.starts_with(|c: char| c.is_ascii_digit())
@@ -149,7 +155,7 @@ fn directory(policy: &mut Policy, text: &str, mode: FileMode, rule: &str) -> Res
     };
     let host = policy.working_directory.join(path);
     let host = host.canonicalize().map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => "there is no such directory".to_owned(),
+        std::io::ErrorKind::NotFound => MISSING.to_owned(),
         _ => error.to_string(),
     })?;
     let guest = match guest {

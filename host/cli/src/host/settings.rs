@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use fief_core::manifest::config::{self, Config, ConfigFile, layer};
-use fief_core::manifest::error::{ManifestError, ManifestWarning, Source};
+use fief_core::manifest::error::{ManifestWarning, Source};
 use fief_core::manifest::files::{FileError, Files};
 
 use super::files::Disk;
@@ -108,7 +108,7 @@ struct Read {
 fn read_file(disk: &dyn Files, path: &Path) -> Result<Read, Error> {
     let text = disk.read(path).map_err(|error| unreadable(path, &error))?;
     let source = Source::new(path.display().to_string(), text.as_str());
-    let parsed = config::parse(source).map_err(|errors| faults(&errors))?;
+    let parsed = config::parse(source).map_err(Error::Manifest)?;
     Ok(Read {
         text,
         warnings: parsed.warnings.iter().map(ManifestWarning::with_its_hint).collect(),
@@ -118,18 +118,6 @@ fn read_file(disk: &dyn Files, path: &Path) -> Result<Read, Error> {
 
 fn unreadable(path: &Path, error: &FileError) -> Error {
     Error::usage(format!("{}: {error}", path.display()))
-}
-
-/// Every error of some manifests as one, hints apart.
-pub(crate) fn faults(errors: &[ManifestError]) -> Error {
-    let mut hints: Vec<String> = Vec::new();
-    for hint in errors.iter().filter_map(|error| error.hint.clone()) {
-        if !hints.contains(&hint) {
-            hints.push(hint);
-        }
-    }
-    let message = errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
-    Error::Usage { message, hints }
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use fief_core::event::Event;
 
 mod lines;
 mod live;
+pub(crate) mod source;
 pub(crate) mod text;
 pub(crate) mod tree;
 

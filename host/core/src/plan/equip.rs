@@ -23,6 +23,9 @@ pub(super) struct Equipment {
     pub(super) lost: Vec<String>,
 }
 
+/// The plugins that come with Fief's own sources; a test compares the list with the directory.
+pub const FIRST_PARTY: [&str; 6] = ["calculator", "confirm", "files", "redact", "web", "word-count"];
+
 /// Who grants, for messages and rules.
 pub(super) struct Granter<'a> {
     /// Such as ``archetype `explore` ``.
@@ -278,11 +281,16 @@ fn merged(grants: &[ToolGrant], granter: &Granter<'_>) -> Result<Vec<ToolGrant>,
 fn find<'a>(world: &'a World, entry: &ToolGrant, granter: &Granter<'_>) -> Result<&'a PluginInfo, PlanError> {
     let Some(plugin) = world.plugins.get(&entry.plugin) else {
         let known = world.plugins.keys().map(PluginName::as_str);
+        let found = choices(entry.plugin.as_str(), known);
+        let install = match FIRST_PARTY.iter().find(|name| **name == entry.plugin.as_str()) {
+            Some(name) => format!("\nhint: in a checkout of Fief, `fief plugin install plugins/{name}` installs it"),
+            None if found.contains("\nhint: ") => String::new(),
+            None => "\nhint: `fief plugin install PATH` installs a plugin".to_owned(),
+        };
         return Err(PlanError::configuration(format!(
-            "{}: there is no plugin `{}`; found are {}",
+            "{}: there is no plugin `{}`; found are {found}{install}",
             granter.place(),
             entry.plugin,
-            choices(entry.plugin.as_str(), known)
         )));
     };
     match entry.digest {

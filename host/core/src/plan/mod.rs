@@ -28,6 +28,7 @@ mod why;
 pub use crate::grant::resolve::Reach;
 pub use check::{Finding, check};
 pub use child::child;
+pub use equip::FIRST_PARTY;
 pub use main::{main, reachable};
 pub use why::why;
 

@@ -7,10 +7,12 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use jsonschema::error::ValidationErrorKind;
 use jsonschema::{PatternOptions, Retrieve, Uri};
 use serde_json::Value;
 
 use super::schema::{BadSchema, depth, measure};
+use crate::nearest::nearest;
 
 /// The most errors that one text names.
 const MAX_ERRORS: usize = 8;
@@ -102,18 +104,48 @@ impl Validator {
         }
         let mut text = String::from("it does not fit the schema:");
         let mut errors = self.compiled.iter_errors(arguments);
+        let mut said: Vec<String> = Vec::new();
         for error in errors.by_ref().take(MAX_ERRORS) {
             let place = error.instance_path().to_string();
             let place = if place.is_empty() { "/" } else { &place };
             let _ = write!(text, "\n- `{}`: {}", shorten(place), shorten(&error.to_string()));
-            if let Some(expected) = self.expected(error.schema_path().as_str()) {
+            if let Some(meant) = self.meant(error.kind(), error.schema_path().as_str(), error.instance()) {
+                let _ = write!(text, "; did you mean {meant}?");
+            }
+            if let Some(expected) = self.expected(error.schema_path().as_str())
+                && !said.contains(&expected)
+            {
                 let _ = write!(text, "; the schema there: {expected}");
+                said.push(expected);
             }
         }
         if errors.next().is_some() {
             text.push_str("\n- and more");
         }
         Err(BadArguments(text))
+    }
+
+    /// What a key that the schema does not know was probably meant to be.
+    fn meant(&self, kind: &ValidationErrorKind, path: &str, instance: &Value) -> Option<String> {
+        let known: Vec<&str> = match self.schema.pointer(path.rsplit_once('/')?.0)?.get("properties")? {
+            Value::Object(properties) => properties.keys().map(String::as_str).collect(),
+            _ => return None,
+        };
+        let name = |key: &str| shorten(&format!("`{key}`"));
+        match kind {
+            ValidationErrorKind::AdditionalProperties { unexpected } => unexpected
+                .iter()
+                .find_map(|key| nearest(key, known.iter().copied()))
+                .map(name),
+            ValidationErrorKind::Required { property } => {
+                let wanted = property.as_str()?;
+                let given = instance.as_object()?.keys();
+                let mut strange = given.filter(|key| !known.contains(&key.as_str()));
+                let wrong = strange.find(|key| nearest(key, [wanted]).is_some())?;
+                Some(format!("{} by {}", name(wanted), name(wrong)))
+            }
+            _ => None,
+        }
     }
 
     /// The subschema whose keyword stands at `path`, where it fits on a line and says more than the error does.
@@ -202,6 +234,21 @@ mod tests {
             "'paht'",
         ] {
             assert!(error.contains(part), "{error}\nlacks {part}");
+        }
+    }
+
+    #[test]
+    fn a_misspelt_key_is_told_what_it_was_meant_to_be_and_the_schema_is_said_once() {
+        for strict in [true, false] {
+            let schema = json!({
+                "type": "object",
+                "properties": {"path": {"type": "string", "description": "Which file."}},
+                "required": ["path"],
+                "additionalProperties": !strict,
+            });
+            let error = check(schema, &json!({"paht": "a"})).unwrap_err();
+            assert!(error.contains("did you mean `path`"), "{error}");
+            assert_eq!(error.matches("Which file.").count(), 1, "{error}");
         }
     }
 

@@ -37,11 +37,13 @@ async fn b79_a_crash_of_a_child_is_an_error_and_everything_is_released() {
     };
     for in_model in [true, false] {
         let record = Arc::new(crate::record::Record::open(runs.path(), info.clone()).unwrap());
-        let mut scene = scene(move |request| match (request.session.as_str(), news(request).as_str()) {
-            ("main", "go") => calls(&[spawn("look")]),
-            ("explore_1", _) => panic!("on purpose"),
-            (_, result) => says(result),
-        });
+        let mut scene = scene(
+            move |request| match (request.session.as_str(), news(request).as_str()) {
+                ("main", "go") => calls(&[spawn("look")]),
+                ("explore_1", _) => panic!("on purpose"),
+                (_, result) => says(result),
+            },
+        );
         scene.record = Some(record);
         if !in_model {
             let panics: Instruct = Arc::new(|_| Box::pin(async { panic!("on purpose") }));
@@ -139,11 +141,13 @@ async fn never_a_parent_that_hangs_when_its_child_fails_inside() {
             message: "the server is gone".into(),
         })],
     ] {
-        let scene = scene(move |request| match (request.session.as_str(), news(request).as_str()) {
-            ("main", "go") => calls(&[spawn("one"), spawn("two")]),
-            ("main", _) => says("went on"),
-            _ => broken.clone(),
-        });
+        let scene = scene(
+            move |request| match (request.session.as_str(), news(request).as_str()) {
+                ("main", "go") => calls(&[spawn("one"), spawn("two")]),
+                ("main", _) => says("went on"),
+                _ => broken.clone(),
+            },
+        );
         let (report, _) = tokio::time::timeout(Duration::from_secs(20), scene.run())
             .await
             .expect("it goes on");

@@ -145,9 +145,10 @@ async fn watched(edit: impl FnOnce(&mut Scene)) -> Vec<String> {
     let mut scene = scene(|request| match (request.session.as_str(), news(request).as_str()) {
         ("main", "go") => calls(&[("echo.shout", json!({ "text": "main" }))]),
         ("main", "main") => calls(&[spawn("look")]),
-        ("main", report) if report.contains("explore_1") => {
-            calls(&[("dynamic_subagent", json!({ "instruction": "You look.", "prompt": "look" }))])
-        }
+        ("main", report) if report.contains("explore_1") => calls(&[(
+            "dynamic_subagent",
+            json!({ "instruction": "You look.", "prompt": "look" }),
+        )]),
         ("main", _) => says("done"),
         (_, task) if task.starts_with("look") => calls(&[("echo.say", json!({ "text": "child" }))]),
         _ => says("report"),
@@ -164,7 +165,10 @@ async fn watched(edit: impl FnOnce(&mut Scene)) -> Vec<String> {
 #[tokio::test]
 async fn b56_the_parents_filters_do_not_run_in_the_child_unless_the_archetype_names_them() {
     let main = ["main echo.shout", "main spawn_subagent", "main dynamic_subagent"];
-    assert_eq!(watched(|scene| scene.main.config.filters = watched_by("echo")).await, main);
+    assert_eq!(
+        watched(|scene| scene.main.config.filters = watched_by("echo")).await,
+        main
+    );
     assert_eq!(
         watched(|scene| scene.others[0].config.filters = watched_by("echo")).await,
         ["explore_1 echo.say"]
@@ -207,10 +211,7 @@ impl Supply for Named {
             let told = format!("{name} at {:?}", request.generation.temperature);
             match (request.session.as_str(), request.history.len()) {
                 ("main", 1) => calls(&[spawn("look")]),
-                ("main", 3) => calls(&[(
-                    "spawn_subagent",
-                    json!({ "subagent_type": "other", "prompt": "look" }),
-                )]),
+                ("main", 3) => calls(&[("spawn_subagent", json!({ "subagent_type": "other", "prompt": "look" }))]),
                 _ => says(&told),
             }
         });
@@ -218,6 +219,7 @@ impl Supply for Named {
             model: Arc::new(FakeModel(script)),
             context: None,
             prices: None,
+            identity: Arc::default(),
         })
     }
     fn tools(&self, _: Arc<Holdings>) -> BoxFuture<'_, Result<Arc<dyn Tools>, String>> {

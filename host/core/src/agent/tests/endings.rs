@@ -132,6 +132,19 @@ fn b85_a_failure_on_closing_does_not_change_the_result() {
 }
 
 #[test]
+fn never_a_limit_of_10_turns_that_runs_72() {
+    let mut run = Run::begin(&turns(10));
+    let mut asked = 1;
+    for turn in 0..72 {
+        run.feed(calls(vec![read(&format!("c{turn}"))]));
+        run.feed(ended(&format!("c{turn}"), "x"));
+        asked += usize::from(run.request.is_some());
+    }
+    assert_eq!(asked, 11, "ten turns and the closing request");
+    assert_eq!(finish(&run).0, Status::TurnLimit);
+}
+
+#[test]
 fn b69_no_turn_limit_means_none() {
     let mut run = Run::begin(&spec(|_| {}));
     for turn in 0..500 {

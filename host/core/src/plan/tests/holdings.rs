@@ -38,6 +38,16 @@ fn b11_an_unknown_plugin_or_tool_is_an_error_that_lists_the_choices() {
             "there is no plugin `file`; found are `count`, `files`, `relay`, `watch`, `web`\nhint: did you mean `files`?",
         ),
         (
+            wide("calculator"),
+            "there is no plugin `calculator`; found are `count`, `files`, `relay`, `watch`, `web`\n\
+             hint: in a checkout of Fief, `fief plugin install plugins/calculator` installs it",
+        ),
+        (
+            wide("zzzz"),
+            "there is no plugin `zzzz`; found are `count`, `files`, `relay`, `watch`, `web`\n\
+             hint: `fief plugin install PATH` installs a plugin",
+        ),
+        (
             allowing("files", &["raed"]),
             "plugin `files` has no tool `raed`; it has `read`, `write`, `grep`\nhint: did you mean `read`?",
         ),

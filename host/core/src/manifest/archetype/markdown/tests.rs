@@ -432,6 +432,46 @@ fn b28_no_final_newline_is_fine() {
 }
 
 #[test]
+fn words_that_users_bring_a_claude_code_file_loads_as_it_is() {
+    let text = "---\nname: code-reviewer\ndescription: Reviews code.\ntools: Read, Grep, Glob, Bash\n\
+                disallowedTools: Write\nmodel: sonnet\nmaxTurns: 20\ncolor: blue\n---\n\nYou review code.\n";
+    let parsed = read(text).unwrap();
+    assert_eq!(held(&parsed.value).unwrap(), ["files.read", "files.grep", "files.glob"]);
+    assert_eq!(
+        (parsed.value.config.model.as_deref(), parsed.value.config.max_turns),
+        (None, Some(20))
+    );
+    let warned: Vec<&str> = parsed
+        .warnings
+        .iter()
+        .filter_map(|warning| warning.key.as_deref())
+        .collect();
+    assert_eq!(warned, ["tools", "model", "color"], "{:?}", parsed.warnings);
+}
+
+#[test]
+fn words_that_users_bring_keys_of_other_products_are_told_where_they_belong() {
+    for (line, hint) in [
+        ("permissions: { edit: deny }", ""),
+        ("sandbox_mode: read-only", ""),
+        ("instructions: You.", "under the front matter"),
+        ("developer_instructions: You.", "under the front matter"),
+        ("extensions: [x]", ""),
+    ] {
+        let error = error(&with(line));
+        assert!(
+            error.hint.as_deref().unwrap_or_default().contains(hint),
+            "{line}: {error:?}"
+        );
+    }
+    let config = read(&with(
+        "max_turns: 5\ntemperature: 0.5\ntimeout_mins: 1\nmode: subagent\nsteps: 9",
+    ))
+    .unwrap();
+    assert_eq!(config.value.config.max_turns, Some(5));
+}
+
+#[test]
 fn words_that_users_bring_limits_of_other_products_are_honoured() {
     let config = |more: &str| read(&with(more)).unwrap().value.config;
     assert_eq!(config("maxTurns: 5").max_turns, Some(5));

@@ -1,0 +1,5 @@
+//! Never comes to a verdict.
+
+filters::filter!(|_| loop {
+    std::hint::black_box(0);
+});
