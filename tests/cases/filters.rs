@@ -35,16 +35,16 @@ fn run(place: &Workplace, archetype: &str, lines: &[Value]) -> Finished {
     Finished::of(command)
 }
 
-fn call(session: &str, tool: &str, arguments: Value) -> Value {
+fn call(session: &str, tool: &str, arguments: &Value) -> Value {
     json!({ "session": session, "calls": [{ "tool": tool, "arguments": arguments }] })
 }
 
 fn read(session: &str) -> Value {
-    call(session, "files.read", json!({ "path": "key.txt" }))
+    call(session, "files.read", &json!({ "path": "key.txt" }))
 }
 
 fn write(session: &str) -> Value {
-    call(session, "files.write", json!({ "path": "new.txt", "content": "x" }))
+    call(session, "files.write", &json!({ "path": "new.txt", "content": "x" }))
 }
 
 fn ended(events: &[Value], tool: &str) -> Vec<(String, String)> {
@@ -133,7 +133,7 @@ fn a_filter_of_spawn_and_of_dynamic_sees_the_call_the_report_and_the_childs_call
         ),
     ] {
         let lines = [
-            call("main", way, arguments),
+            call("main", way, &arguments),
             read(session),
             json!({ "session": session, "expect": "[redacted", "text": format!("it is {KEY}") }),
             json!({ "session": "main", "expect": "[redacted", "absent": KEY, "text": "done" }),

@@ -94,7 +94,7 @@ async fn start(
     let past = match continued {
         Some(run) => {
             let runs = args.record.clone().unwrap_or_else(|| host.folders().runs());
-            Some(fief::record::find(&runs, run).map_err(runs::unreadable)?)
+            Some(fief::record::find(&runs, run).map_err(|error| runs::unreadable(&error))?)
         }
         None => None,
     };

@@ -45,21 +45,21 @@ pub(crate) fn runs(args: &Runs) -> Result<Exit, Fault> {
     Ok(Exit::Done)
 }
 
-pub(super) fn unreadable(error: record::PastError) -> Fault {
+pub(super) fn unreadable(error: &record::PastError) -> Fault {
     Fault::usage(error.to_string()).hint("`fief runs` lists what there is")
 }
 
 pub(crate) fn show(args: &Show) -> Result<Exit, Fault> {
     let folder = folder(args.record.as_ref());
-    let past = record::find(&folder, &args.run).map_err(unreadable)?;
+    let past = record::find(&folder, &args.run).map_err(|error| unreadable(&error))?;
     if let Some(session) = &args.session {
         let session = session.parse().map_err(|error| Fault::usage(format!("{error}")))?;
-        for message in past.history(&session).map_err(unreadable)? {
+        for message in past.history(&session).map_err(|error| unreadable(&error))? {
             render::json(&message);
         }
         return Ok(Exit::Done);
     }
-    let events = past.events().map_err(unreadable)?;
+    let events = past.events().map_err(|error| unreadable(&error))?;
     let mut lines = vec![format!("{} · {}", past.info.run, one_line(&past.info.task))];
     lines.extend(tree::tree(&events, Paint::for_stdout(), width().unwrap_or(160)));
     render::painted(&lines.join("\n"));
