@@ -273,8 +273,14 @@ impl Inner {
             }
         })?;
         let draft = self.format.whole(body)?;
-        if !draft.text.is_empty() {
-            send(events, ModelEvent::Delta(draft.text.clone())).await;
+        // What the answer's text will be: a refusal stands where there is no other.
+        let shown = if draft.text.is_empty() {
+            &draft.refusal
+        } else {
+            &draft.text
+        };
+        if !shown.is_empty() {
+            send(events, ModelEvent::Delta(shown.clone())).await;
         }
         Ok(Attempt {
             draft,

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod faults;
+mod odd;
 mod reading;
 mod recorded;
 

@@ -140,7 +140,7 @@ async fn compressed_answers_are_read() {
 }
 
 /// A gzip file of one stored block.
-fn gzip_stored(data: &[u8]) -> Vec<u8> {
+pub(super) fn gzip_stored(data: &[u8]) -> Vec<u8> {
     let mut crc = !0_u32;
     for byte in data {
         crc ^= u32::from(*byte);
