@@ -15,6 +15,7 @@ mod independent_server;
 mod manners;
 mod person;
 mod readme;
+mod reference;
 mod repository;
 mod run;
 mod telemetry;
