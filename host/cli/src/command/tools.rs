@@ -79,7 +79,7 @@ fn lines(world: &World, planned: &Planned, paint: Paint, width: usize) -> Vec<St
         lines.push(format!(
             "  {} {} {}: {} {}",
             reach.plugin,
-            one_line(&value(&reach.kind)),
+            reach.kind,
             one_line(&reach.target),
             side(&reach.effective),
             paint.dim(&format!(
@@ -101,13 +101,4 @@ fn lines(world: &World, planned: &Planned, paint: Paint, width: usize) -> Vec<St
         lines.push("no plugin was found: `fief plugin install DIR` puts one into your data directory".into());
     }
     lines
-}
-
-/// A value as its JSON text would show it, without quotes.
-fn value(of: &impl serde::Serialize) -> String {
-    match serde_json::to_value(of) {
-        Ok(Value::String(text)) => text,
-        Ok(other) => other.to_string(),
-        Err(_) => String::new(),
-    }
 }

@@ -1,6 +1,7 @@
 //! Why an agent can, or cannot, call a tool.
 
 use super::{PlanError, Planned, choices, main};
+use crate::grant::resolve::{AS_POLICY, Kind, Reach};
 use crate::id::ToolName;
 use crate::manifest::archetype::{Agents, Archetype};
 use crate::nearest::nearest;
@@ -123,15 +124,39 @@ fn callable(planned: &Planned, archetype: &Archetype, name: &str) -> String {
             format!(" `{}`", reach.target)
         };
         lines.push_str(&format!(
-            "\n  {:?}{target}: need {}, archetype {}, policy {}: has {}",
+            "\n  {}{target}: need {}, archetype {}, policy {}: has {}",
             reach.kind,
             column(&reach.need),
             column(&reach.archetype),
             column(&reach.policy),
             column(&reach.effective)
         ));
+        if let Some(flag) = widening(reach) {
+            lines.push_str(&format!("\nhint: `{flag}` would give it more"));
+        }
     }
     lines
+}
+
+/// The flag that would give a plugin what it needs where only policy holds it back. What a manifest's own table grants
+/// and policy takes is a warning with its flag already.
+fn widening(reach: &Reach) -> Option<String> {
+    if reach.archetype.as_deref() != Some(AS_POLICY) {
+        return None;
+    }
+    let less = match &reach.effective {
+        None => true,
+        Some(held) => reach.kind == Kind::File && held.starts_with("read") && reach.need.as_deref() == Some("write"),
+    };
+    less.then(|| match reach.kind {
+        Kind::File if reach.effective.is_some() => format!("--allow-write {}", reach.target),
+        Kind::File => "--allow-read DIR".into(),
+        Kind::Http => "--allow-net ORIGIN".into(),
+        Kind::Secret => format!("--allow-secret {}@ORIGIN", reach.target),
+        Kind::Env => format!("[policy] env = [\"{}\"]", reach.target),
+        Kind::Toolbox | Kind::Person => format!("[policy] {} = true", reach.kind),
+        Kind::Limit => "[policy] limits".into(),
+    })
 }
 
 fn not_held(archetype: &Archetype, planned: &Planned, info: &PluginInfo, tool: &ToolName) -> String {

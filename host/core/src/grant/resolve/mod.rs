@@ -4,7 +4,7 @@
 //! each right comes from. It does *not* decide whether the plugin links ([`super::imports`]) or whether its agent
 //! starts ([`crate::plan`]).
 
-use std::fmt::Debug;
+use std::fmt;
 
 use serde::Serialize;
 
@@ -76,6 +76,20 @@ pub enum Kind {
     Limit,
 }
 
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::File => "file",
+            Self::Http => "http",
+            Self::Env => "env",
+            Self::Secret => "secret",
+            Self::Toolbox => "toolbox",
+            Self::Person => "person",
+            Self::Limit => "limit",
+        })
+    }
+}
+
 /// One line of what an agent reaches: who asks, who grants, who allows, and what comes of it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Reach {
@@ -132,7 +146,7 @@ pub fn resolve(
 }
 
 /// What a grant as wide as policy is called in the archetype's column.
-const AS_POLICY: &str = "as wide as policy";
+pub(crate) const AS_POLICY: &str = "as wide as policy";
 
 struct Draft<'a> {
     plugin: &'a PluginInfo,
@@ -342,7 +356,7 @@ impl<'a> Draft<'a> {
         };
     }
 
-    fn limit<T: Ord + Copy + Debug>(&mut self, name: &str, asked: Option<T>, cap: Option<T>, default: T) -> T {
+    fn limit<T: Ord + Copy + fmt::Debug>(&mut self, name: &str, asked: Option<T>, cap: Option<T>, default: T) -> T {
         let wanted = asked.unwrap_or(default);
         let Some(cap) = cap.filter(|cap| *cap < wanted) else {
             return wanted;

@@ -93,6 +93,23 @@ fn why_a_tool_can_be_called_shows_all_three_sides() {
 }
 
 #[test]
+fn a_tool_that_can_be_called_with_less_than_it_needs_is_told_with_the_flag_that_gives_more() {
+    let mut poor = world();
+    poor.policy.files.truncate(1);
+    poor.policy.files[0].mode = FileMode::Read;
+    let text = why(&poor, &archetype("main"), "files.write").unwrap();
+    let directory = poor.policy.files[0].host.display();
+    assert!(
+        text.contains(&format!("  file `{directory}`: need write"))
+            && text.ends_with(&format!("hint: `--allow-write {directory}` would give it more")),
+        "{text}"
+    );
+    poor.policy.files[0].mode = FileMode::Write;
+    let text = why(&poor, &archetype("main"), "files.write").unwrap();
+    assert!(!text.contains("hint"), "{text}");
+}
+
+#[test]
 fn why_a_tool_cannot_be_called_says_what_would_change_that() {
     let mut poor = with(world(), [archetype("agent-worker")]);
     poor.policy.net.clear();
