@@ -213,7 +213,7 @@ async fn run(
     let _place = place.map_err(|error| Stopped::limit(format!("`{subject}` was not run: {error}")))?;
     let guest = Guest::new(&entry.rights, context);
     let clock = std::sync::Arc::clone(&guest.clock);
-    let mut store = Store::new(runtime.engine(), guest);
+    let mut store = Store::new(entry.pre.engine(), guest);
     store.limiter(|guest| &mut guest.limiter);
     let handles = usize::try_from(limits.handles).unwrap_or(usize::MAX);
     store.set_max_component_handles(handles);

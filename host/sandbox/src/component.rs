@@ -198,9 +198,12 @@ pub(crate) fn compile(engine: &Engine, path: &Path, bytes: &[u8]) -> Result<Comp
 }
 
 /// The interfaces that a component imports, by name.
-pub(crate) fn imports(engine: &Engine, component: &Component) -> Vec<String> {
+pub(crate) fn imports(component: &Component) -> Vec<String> {
     let ty = component.component_type();
-    let mut imports: Vec<String> = ty.imports(engine).map(|(name, _)| name.to_owned()).collect();
+    let mut imports: Vec<String> = ty
+        .imports(component.engine())
+        .map(|(name, _)| name.to_owned())
+        .collect();
     imports.sort();
     imports
 }

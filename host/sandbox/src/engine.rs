@@ -1,88 +1,131 @@
-//! The engine: the one place where wasmtime is configured, each number with its reason.
+//! The engines: where wasmtime is configured ([`settings`]), and how many calls are in flight at once.
+//!
+//! There are two ways to a fresh instance. Components with little static data, which is most, run on memories of our own
+//! ([`recycled`]); those with much, such as CPython, in wasmtime's pool, where the kernel shares one image of their data
+//! between all calls. Where the kernel does not tell what recycling needs, and where the operator chose `pagemap_scan`, all
+//! run in the pool.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread::{self, JoinHandle, Thread};
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wasmtime::component::Component;
-use wasmtime::{Config, Enabled, Engine, EngineWeak, InstanceAllocationStrategy, PoolingAllocationConfig, Store};
+use wasmtime::{Config, Engine, Store};
 
 use crate::SandboxError;
 
-/// How often a guest yields, and so how late a limit or a cancellation is noticed.
-const TICK: Duration = Duration::from_millis(10);
-/// The call stack of a guest. Rust and C keep their own stack in linear memory beside it; CPython's recursion limit is
-/// reached within half of it.
-pub(crate) const CALL_STACK: usize = 1 << 20;
-/// The call stack and what host functions called on it need.
-const FIBER_STACK: usize = 2 << 20;
-/// Of a stack, what is zeroed by hand when it is returned. With 0 the kernel unmaps it on every call, whose locks make
-/// two threads slower than one (43,000 calls/s against 92,000).
-const STACK_KEPT: usize = 64 << 10;
-/// Of a table, what is zeroed by hand when it is returned: the tables of ordinary guests hold some hundred entries of
-/// 8 bytes, less than a system call costs.
-const TABLE_KEPT: usize = 16 << 10;
-/// Calls in flight at most, for a machine with the usual `vm.max_map_count` of 65,530 and 6 maps an instance.
-const MOST_CALLS: u32 = 8_000;
-/// Maps that one instance needs.
-const MAPS: u64 = 6;
-/// Maps that the rest of the process may need.
-const OTHER_MAPS: u64 = 8_000;
-/// Memory of a call in flight that does nothing: 55 KiB were measured.
-const IDLE_CALL: u64 = 80 << 10;
-/// The fewest calls in flight that are worth starting with.
-const FEWEST_CALLS: u32 = 16;
-/// The most that a table may hold, whatever its limit says.
-const TABLE_ELEMENTS: usize = 200_000;
-/// Tables for each call in flight: a component built for WASI has its own, and one more for its imports.
-const TABLES: u32 = 4;
-/// Core instances for each call in flight: beside the guest itself a component holds adapters, CPython a dozen.
-const CORE_INSTANCES: u32 = 16;
+mod machine;
+#[cfg(target_os = "linux")]
+mod recycled;
+mod settings;
+mod ticker;
 
-/// The engine with its clock and its pool.
+pub use machine::{Bound, Capacity};
+pub(crate) use settings::CALL_STACK;
+use ticker::{Running, Ticker};
+
+/// The engines with their clock and their places.
 pub(crate) struct Runtime {
-    engine: Engine,
+    /// For components with little data.
+    small: Engine,
+    /// For those with much, started when the first of them comes; the same where there is no other.
+    large: OnceLock<Engine>,
     ticker: Ticker,
     permits: Arc<Semaphore>,
-    calls: u32,
+    capacity: Capacity,
+    recycles: bool,
+}
+
+/// What of a component decides where it runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Size {
+    /// Its data is copied into each memory.
+    Small,
+    /// The kernel shares one image of its data.
+    Large,
+}
+
+impl Size {
+    /// That of a component's bytes.
+    pub(crate) fn of(component: &[u8]) -> Self {
+        match static_data(component) > settings::LARGE_DATA {
+            true => Self::Large,
+            false => Self::Small,
+        }
+    }
+}
+
+/// Bytes of static data of all modules in a component. What does not parse has none: it will not compile either.
+fn static_data(component: &[u8]) -> u64 {
+    let parsed = wasmparser::Parser::new(0).parse_all(component);
+    let data = parsed.filter_map(|payload| match payload {
+        Ok(wasmparser::Payload::DataSection(section)) => Some(section.range().len() as u64),
+        _ => None,
+    });
+    data.sum()
 }
 
 impl Runtime {
-    /// Starts the engine with the largest pool that this machine allows.
+    /// Starts the engine, for as many calls at once as this machine allows.
     pub(crate) fn new(pagemap_scan: bool) -> Result<Self, SandboxError> {
-        let mut calls = calls_in_flight();
-        let engine = loop {
-            match Engine::new(&config(calls, pagemap_scan)) {
-                Ok(engine) => break engine,
-                // The pool reserves address space, which a limit of the system's may refuse; a smaller one works too.
-                Err(_) if calls > FEWEST_CALLS => calls = (calls / 4).max(FEWEST_CALLS),
-                Err(error) => return Err(SandboxError::Engine(format!("{error:#}"))),
+        let ticker = Ticker::start().map_err(|error| SandboxError::Engine(error.to_string()))?;
+        let mut capacity = machine::Machine::this().capacity();
+        let recycling = if pagemap_scan { None } else { recycled(capacity.calls) };
+        let recycles = recycling.is_some();
+        let large = OnceLock::new();
+        let small = match recycling {
+            Some(config) => Engine::new(&config).map_err(fault)?,
+            None => {
+                let (engine, calls) = pool(capacity.calls, pagemap_scan)?;
+                capacity.calls = calls;
+                large.get_or_init(|| engine.clone());
+                engine
             }
         };
-        let ticker = Ticker::start(engine.weak()).map_err(|error| SandboxError::Engine(error.to_string()))?;
+        ticker.add(small.weak());
         Ok(Self {
-            engine,
+            small,
+            large,
             ticker,
-            permits: Arc::new(Semaphore::new(calls as usize)),
-            calls,
+            permits: Arc::new(Semaphore::new(capacity.calls as usize)),
+            capacity,
+            recycles,
         })
     }
 
-    pub(crate) fn engine(&self) -> &Engine {
-        &self.engine
+    /// The engine of small components.
+    pub(crate) fn small(&self) -> &Engine {
+        &self.small
     }
 
-    /// Calls in flight at most; a further one waits its turn.
-    pub(crate) fn calls(&self) -> u32 {
-        self.calls
+    /// The engine of components of that size.
+    pub(crate) fn engine(&self, size: Size) -> Result<&Engine, SandboxError> {
+        if size == Size::Small {
+            return Ok(&self.small);
+        }
+        if let Some(engine) = self.large.get() {
+            return Ok(engine);
+        }
+        let (engine, _) = pool(self.capacity.calls, false)?;
+        Ok(self.large.get_or_init(|| {
+            self.ticker.add(engine.weak());
+            engine
+        }))
     }
 
-    /// Waits for a place in the pool.
+    /// How many calls are in flight at most, and why not more.
+    pub(crate) fn capacity(&self) -> &Capacity {
+        &self.capacity
+    }
+
+    /// Whether memories are recycled; else all components run in wasmtime's pool.
+    pub(crate) fn recycles(&self) -> bool {
+        self.recycles
+    }
+
+    /// Waits for a place.
     pub(crate) async fn place(&self, weight: u32) -> Result<Place<'_>, SandboxError> {
         let permit = Arc::clone(&self.permits)
-            .acquire_many_owned(weight.min(self.calls))
+            .acquire_many_owned(weight.min(self.capacity.calls))
             .await;
         let permit = permit.map_err(|_| SandboxError::Engine("the engine is shut down".into()))?;
         Ok(Place {
@@ -104,137 +147,46 @@ impl Runtime {
     }
 }
 
-/// A place in the pool, and the clock running: held for the length of a call.
+/// A place, and the clock running: held for the length of a call.
 pub(crate) struct Place<'a> {
     _running: Running<'a>,
     _permit: OwnedSemaphorePermit,
 }
 
-/// How many places of the pool a call of this component takes.
+/// How many places a call of this component takes.
 pub(crate) fn weight(component: &Component) -> u32 {
     let Some(needed) = component.resources_required() else {
         return 1;
     };
-    needed.num_memories.max(needed.num_tables.div_ceil(TABLES)).max(1)
+    needed
+        .num_memories
+        .max(needed.num_tables.div_ceil(settings::TABLES))
+        .max(1)
 }
 
-fn config(calls: u32, pagemap_scan: bool) -> Config {
-    let mut pool = PoolingAllocationConfig::new();
-    pool.total_component_instances(calls)
-        .total_core_instances(calls.saturating_mul(CORE_INSTANCES))
-        .total_memories(calls)
-        .total_tables(calls.saturating_mul(TABLES))
-        .total_stacks(calls)
-        .max_tables_per_module(8)
-        .table_elements(TABLE_ELEMENTS)
-        .async_stack_keep_resident(STACK_KEPT)
-        .table_keep_resident(TABLE_KEPT)
-        // The scan resets only pages that the kernel reports as present. One that is swapped out or being migrated
-        // keeps its data for the slot's next call, so that it is the operator's choice and off unless he makes it.
-        .pagemap_scan(if pagemap_scan { Enabled::Auto } else { Enabled::No });
-
-    let mut config = Config::new();
-    config
-        .allocation_strategy(InstanceAllocationStrategy::Pooling(pool))
-        .epoch_interruption(true)
-        .max_wasm_stack(CALL_STACK)
-        .async_stack_size(FIBER_STACK)
-        // A stack may hold what an earlier guest's call left on it.
-        .async_stack_zeroing(true)
-        // Backtraces name functions; line numbers would take parsing of what a stranger compiled.
-        .wasm_backtrace_details(wasmtime::WasmBacktraceDetails::Disable)
-        .native_unwind_info(false)
-        // What no tool chain for components emits, and what would let guests observe the machine, stays out.
-        .wasm_memory64(false)
-        .wasm_multi_memory(false)
-        .relaxed_simd_deterministic(true);
-    config
+#[cfg(target_os = "linux")]
+fn recycled(calls: u32) -> Option<Config> {
+    recycled::config(calls)
 }
 
-/// How many calls this machine can hold at once.
-fn calls_in_flight() -> u32 {
-    let maps =
-        read_number("/proc/sys/vm/max_map_count").map_or(u64::MAX, |maps| maps.saturating_sub(OTHER_MAPS) / MAPS);
-    // Half of the memory, so that a full pool leaves room for what the guests themselves allocate.
-    let memory = total_memory().map_or(u64::MAX, |bytes| bytes / 2 / IDLE_CALL);
-    let calls = maps.min(memory).min(u64::from(MOST_CALLS));
-    u32::try_from(calls).unwrap_or(MOST_CALLS).max(FEWEST_CALLS)
+/// Other systems tell nothing of their pages.
+#[cfg(not(target_os = "linux"))]
+fn recycled(_: u32) -> Option<Config> {
+    None
 }
 
-fn read_number(path: &str) -> Option<u64> {
-    std::fs::read_to_string(path).ok()?.trim().parse().ok()
-}
-
-/// In bytes; absent where the system does not say.
-fn total_memory() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    let kib: u64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
-    kib.checked_mul(1_024)
-}
-
-/// Advances the engine's epoch while calls run, and sleeps while none does.
-struct Ticker {
-    shared: Arc<Ticks>,
-    thread: Option<JoinHandle<()>>,
-    handle: Thread,
-}
-
-struct Ticks {
-    running: AtomicUsize,
-    stop: AtomicBool,
-}
-
-/// Keeps the ticker awake.
-struct Running<'a>(&'a Ticks);
-
-impl Ticker {
-    fn start(engine: EngineWeak) -> std::io::Result<Self> {
-        let shared = Arc::new(Ticks {
-            running: AtomicUsize::new(0),
-            stop: AtomicBool::new(false),
-        });
-        let ticks = Arc::clone(&shared);
-        let thread = thread::Builder::new().name("fief-ticker".into()).spawn(move || {
-            while !ticks.stop.load(Ordering::Acquire) {
-                if ticks.running.load(Ordering::Acquire) == 0 {
-                    // Whoever starts the first call unparks, also between the check and the parking.
-                    thread::park();
-                    continue;
-                }
-                thread::sleep(TICK);
-                let Some(engine) = engine.upgrade() else { return };
-                engine.increment_epoch();
-            }
-        })?;
-        Ok(Self {
-            shared,
-            handle: thread.thread().clone(),
-            thread: Some(thread),
-        })
-    }
-
-    fn running(&self) -> Running<'_> {
-        if self.shared.running.fetch_add(1, Ordering::AcqRel) == 0 {
-            self.handle.unpark();
-        }
-        Running(&self.shared)
-    }
-}
-
-impl Drop for Running<'_> {
-    fn drop(&mut self) {
-        self.0.running.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
-impl Drop for Ticker {
-    fn drop(&mut self) {
-        self.shared.stop.store(true, Ordering::Release);
-        self.handle.unpark();
-        if let Some(thread) = self.thread.take() {
-            // It sleeps for a tick at most, and cannot panic.
-            let _ = thread.join();
+/// An engine with a pool for so many calls, or for the fewer that the system has room for.
+fn pool(mut calls: u32, pagemap_scan: bool) -> Result<(Engine, u32), SandboxError> {
+    loop {
+        match Engine::new(&settings::pooled(calls, pagemap_scan)) {
+            Ok(engine) => return Ok((engine, calls)),
+            // The pool reserves address space, which a limit of the system's may refuse; a smaller one works too.
+            Err(_) if calls > settings::FEWEST_CALLS => calls = (calls / 4).max(settings::FEWEST_CALLS),
+            Err(error) => return Err(fault(error)),
         }
     }
+}
+
+fn fault(error: wasmtime::Error) -> SandboxError {
+    SandboxError::Engine(format!("{error:#}"))
 }

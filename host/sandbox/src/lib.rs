@@ -27,6 +27,7 @@ mod wasi;
 
 pub use component::{LoadError, MAX_COMPONENT};
 pub use directory::{Problem, Scan, ScanNote};
+pub use engine::{Bound, Capacity};
 pub use linker::{Capability, LinkError, Missing, Why};
 pub use sandbox::{Linked, Options, Sandbox};
 pub use store::verify_store;

@@ -186,19 +186,18 @@ pub(crate) enum Purpose<'a> {
 
 /// Links a component for a purpose.
 pub(crate) fn link(
-    engine: &Engine,
     plugin: &PluginName,
     component: &Component,
     purpose: Purpose<'_>,
 ) -> Result<InstancePre<Guest>, LinkError> {
-    let missing = missing(engine, component, purpose);
+    let missing = missing(component, purpose);
     if !missing.is_empty() {
         return Err(LinkError::Missing {
             plugin: plugin.clone(),
             missing,
         });
     }
-    linker(engine, purpose)
+    linker(component.engine(), purpose)
         .and_then(|linker| linker.instantiate_pre(component))
         .map_err(|error| LinkError::Missing {
             plugin: plugin.clone(),
@@ -207,9 +206,9 @@ pub(crate) fn link(
 }
 
 /// Compares a component's imports with what the linker for `purpose` holds.
-fn missing(engine: &Engine, component: &Component, purpose: Purpose<'_>) -> Vec<Missing> {
+fn missing(component: &Component, purpose: Purpose<'_>) -> Vec<Missing> {
     let ty = component.component_type();
-    ty.imports(engine)
+    ty.imports(component.engine())
         .filter_map(|(import, _)| {
             let why = why_not(import, purpose)?;
             let import = import.to_owned();

@@ -14,7 +14,7 @@ use wasmtime::component::Component;
 
 use crate::call::{self, Entry, Exports};
 use crate::component::{self, Kinds};
-use crate::engine::{self, Runtime};
+use crate::engine::{self, Capacity, Runtime, Size};
 use crate::host::http::Network;
 use crate::linker::{self, Purpose};
 use crate::rights::Rights;
@@ -89,7 +89,7 @@ impl Sandbox {
         let runtime = Runtime::new(pagemap_scan)?;
         Ok(Self(Arc::new(Shared {
             index: store.join("index.json"),
-            store: Store::new(store, runtime.engine()),
+            store: Store::new(store, runtime.small()),
             runtime,
             secrets,
             network: Arc::new(Network::new()),
@@ -98,10 +98,17 @@ impl Sandbox {
         })))
     }
 
-    /// Calls in flight at most on this machine; a further one waits its turn.
+    /// How many calls are in flight at most on this machine, and why not more; a further one waits its turn.
     #[must_use]
-    pub fn calls_in_flight(&self) -> u32 {
-        self.0.runtime.calls()
+    pub fn capacity(&self) -> &Capacity {
+        self.0.runtime.capacity()
+    }
+
+    /// Whether calls run on recycled memories, the fastest safe way; else this kernel does not tell what that needs, or
+    /// the operator chose `pagemap_scan`, and all run in wasmtime's pool.
+    #[must_use]
+    pub fn recycles_memories(&self) -> bool {
+        self.0.runtime.recycles()
     }
 
     /// Links a plugin under a grant: done once for each pair of them.
@@ -170,7 +177,7 @@ impl Sandbox {
         if !kinds.tools && !kinds.filter {
             return Err(LoadError::NoExports { path: path.into() });
         }
-        let imports = component::imports(self.0.runtime.engine(), &component);
+        let imports = component::imports(&component);
         let tools = if kinds.tools {
             let tools = self.list_tools(path, name, &component).await?;
             listing::accept(tools).map_err(|why| LoadError::BadTools { path: path.into(), why })?
@@ -198,7 +205,7 @@ impl Sandbox {
             why,
             hint,
         };
-        let pre = linker::link(self.0.runtime.engine(), name, component, Purpose::Inspection)
+        let pre = linker::link(name, component, Purpose::Inspection)
             .map_err(|error| failed(error.to_string(), error.hint()))?;
         // All tools with their schemas may take more than one result, and no more memory or time than a call.
         let limits = Limits {
@@ -255,10 +262,13 @@ impl Sandbox {
             let (shared, digest) = (Arc::clone(&self.0), *digest);
             // Compiling takes seconds, and waiting for another process that compiles does too.
             let loading = tokio::task::spawn_blocking(move || {
-                let engine = shared.runtime.engine();
+                let runtime = &shared.runtime;
+                let engine = |size| runtime.engine(size).inspect_err(|error| tracing::warn!("{error}")).ok();
                 shared.store.load(engine, &digest, || {
                     let (path, bytes) = bytes()?;
-                    component::compile(engine, &path, &bytes)
+                    let size = Size::of(&bytes);
+                    let engine = runtime.engine(size).map_err(|error| host_fault(&path, &error))?;
+                    Ok((size, component::compile(engine, &path, &bytes)?))
                 })
             });
             loading.await.map_err(|error| host_fault(path, &error))?
@@ -275,7 +285,7 @@ impl Shared {
     }
 
     fn entry(&self, plugin: &PluginInfo, component: &Component, grant: &Grant) -> Result<Entry, LinkError> {
-        let pre = linker::link(self.runtime.engine(), &plugin.name, component, Purpose::Calls(grant))?;
+        let pre = linker::link(&plugin.name, component, Purpose::Calls(grant))?;
         let rights = Rights::new(grant, &*self.secrets, Arc::clone(&self.network));
         let rights = rights.map_err(|(path, error)| LinkError::Directory {
             plugin: plugin.name.clone(),
@@ -293,7 +303,7 @@ impl Shared {
 }
 
 /// A task of the host's own that panicked: never the plugin's doing alone, and never the end of the host.
-fn host_fault(path: &Path, error: &tokio::task::JoinError) -> LoadError {
+fn host_fault(path: &Path, error: &dyn std::error::Error) -> LoadError {
     LoadError::Host {
         path: path.into(),
         why: error.to_string(),

@@ -17,6 +17,8 @@ use sha2::Digest as _;
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
+use crate::engine::Size;
+
 /// Files of this layout: code, then the trailer.
 const MAGIC: &[u8; 8] = b"fiefcode";
 /// Magic, length of the code and its SHA-256.
@@ -35,9 +37,10 @@ pub(crate) struct Store {
 }
 
 impl Store {
+    /// `engine` is the one for small components; that for large ones differs only as this host's code says.
     pub(crate) fn new(dir: PathBuf, engine: &Engine) -> Self {
         let mut hasher = DefaultHasher::new();
-        MAGIC.hash(&mut hasher);
+        (MAGIC, env!("CARGO_PKG_VERSION")).hash(&mut hasher);
         // Covers wasmtime's version, the target, the features of the processor and the whole configuration.
         engine.precompile_compatibility_hash().hash(&mut hasher);
         Self {
@@ -46,16 +49,29 @@ impl Store {
         }
     }
 
+    fn path(&self, digest: &Digest, size: Size) -> PathBuf {
+        let size = match size {
+            Size::Small => "small",
+            Size::Large => "large",
+        };
+        self.dir.join(format!("{}-{}-{size}.code", digest.hex(), self.key))
+    }
+
     /// Takes a component from the store, or makes it with `compile` and puts it there. A store that cannot be used costs
-    /// time, not the plugin.
-    pub(crate) fn load<E>(
+    /// time, not the plugin. `engine` gives the engine for a size, which only the component's bytes tell: what was stored
+    /// is looked for under both.
+    pub(crate) fn load<'e, E>(
         &self,
-        engine: &Engine,
+        engine: impl Fn(Size) -> Option<&'e Engine>,
         digest: &Digest,
-        compile: impl FnOnce() -> Result<Component, E>,
+        compile: impl FnOnce() -> Result<(Size, Component), E>,
     ) -> Result<Component, E> {
-        let path = self.dir.join(format!("{}-{}.code", digest.hex(), self.key));
-        if let Some(component) = self.map(engine, &path) {
+        let find = || {
+            let stored = [Size::Small, Size::Large].map(|size| (size, self.path(digest, size)));
+            let mut stored = stored.iter().filter(|(_, path)| path.symlink_metadata().is_ok());
+            stored.find_map(|(size, path)| self.map(engine(*size)?, path))
+        };
+        if let Some(component) = find() {
             return Ok(component);
         }
         // Without a lock two processes compile the same, and the last to rename wins: slower, and no less right.
@@ -64,12 +80,12 @@ impl Store {
             .inspect_err(|error| self.complain("cannot be locked", error))
             .ok();
         if lock.is_some()
-            && let Some(component) = self.map(engine, &path)
+            && let Some(component) = find()
         {
             return Ok(component);
         }
-        let component = compile()?;
-        if let Err(error) = self.write(&path, &component) {
+        let (size, component) = compile()?;
+        if let Err(error) = self.write(&self.path(digest, size), &component) {
             self.complain("cannot be written", &error);
         }
         drop(lock);

@@ -153,7 +153,7 @@ async fn models(host: &Host, offline: bool, findings: &mut Vec<Finding>) {
 }
 
 fn sandbox(host: &Host, findings: &mut Vec<Finding>) {
-    let calls = host.sandbox().calls_in_flight();
+    let calls = host.sandbox().capacity().calls;
     findings.push(Finding::Fine(format!(
         "the sandbox runs {calls} calls at once; a further one waits its turn"
     )));

@@ -8,12 +8,16 @@ use crate::testing::{Wat, sandbox};
 
 /// Loads and says whether it had to compile.
 fn load(store: &Store, bytes: &[u8]) -> bool {
-    let engine = sandbox().0.runtime.engine();
+    let engine = sandbox().0.runtime.small();
     let compiled = AtomicUsize::new(0);
-    let component = store.load(engine, &Digest::of(bytes), || {
-        compiled.fetch_add(1, Ordering::Relaxed);
-        Ok::<_, Infallible>(Component::from_binary(engine, bytes).unwrap())
-    });
+    let component = store.load(
+        |size| sandbox().0.runtime.engine(size).ok(),
+        &Digest::of(bytes),
+        || {
+            compiled.fetch_add(1, Ordering::Relaxed);
+            Ok::<_, Infallible>((Size::Small, Component::from_binary(engine, bytes).unwrap()))
+        },
+    );
     let exports = component.unwrap().get_export_index(None, crate::component::TOOLS);
     assert!(exports.is_some());
     compiled.into_inner() == 1
@@ -36,7 +40,7 @@ fn only_file(dir: &Path) -> PathBuf {
 fn a_component_is_compiled_once() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("store");
-    let store = Store::new(path.clone(), sandbox().0.runtime.engine());
+    let store = Store::new(path.clone(), sandbox().0.runtime.small());
     let bytes = guest();
     assert!(load(&store, &bytes));
     assert!(!load(&store, &bytes));
@@ -72,7 +76,7 @@ fn damage_is_noticed_and_mended() {
     for (name, damage) in damages {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("store");
-        let store = Store::new(path.clone(), sandbox().0.runtime.engine());
+        let store = Store::new(path.clone(), sandbox().0.runtime.small());
         assert!(load(&store, &bytes));
         damage(&only_file(&path));
         assert!(load(&store, &bytes), "{name} was mapped");
@@ -85,7 +89,7 @@ fn what_others_could_have_written_is_not_mapped() {
     use std::os::unix::fs::PermissionsExt as _;
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("store");
-    let store = Store::new(path.clone(), sandbox().0.runtime.engine());
+    let store = Store::new(path.clone(), sandbox().0.runtime.small());
     let bytes = guest();
     assert!(load(&store, &bytes));
     fs::set_permissions(only_file(&path), fs::Permissions::from_mode(0o620)).unwrap();
@@ -98,7 +102,7 @@ fn what_others_could_have_written_is_not_mapped() {
 fn flipped_code_is_found_by_the_long_check() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("store");
-    let store = Store::new(path.clone(), sandbox().0.runtime.engine());
+    let store = Store::new(path.clone(), sandbox().0.runtime.small());
     assert!(load(&store, &guest()));
     let file = only_file(&path);
     let mut bytes = fs::read(&file).unwrap();
@@ -112,7 +116,7 @@ fn flipped_code_is_found_by_the_long_check() {
 #[test]
 fn a_store_that_cannot_be_used_costs_time_alone() {
     let file = tempfile::NamedTempFile::new().unwrap();
-    let store = Store::new(file.path().join("store"), sandbox().0.runtime.engine());
+    let store = Store::new(file.path().join("store"), sandbox().0.runtime.small());
     let bytes = guest();
     assert!(load(&store, &bytes));
     assert!(load(&store, &bytes));
