@@ -14,6 +14,18 @@ pub(super) const STACK_KEPT: usize = 64 << 10;
 /// half of it. To take pages from the kernel anew costs ten times what zeroing them does.
 #[cfg(target_os = "linux")]
 pub(super) const MEMORY_KEPT: usize = 1 << 20;
+/// Every so many calls a memory keeps no more than [`SELDOM_KEPT`]: what stays with it is zeroed after each call, whether
+/// it was touched or not, so that one large call would slow down all small ones after it. Less than one call in a hundred
+/// takes its pages anew for that.
+#[cfg(target_os = "linux")]
+pub(super) const SELDOM: u32 = 128;
+/// What a call of a few hundred bytes touches, and some more.
+#[cfg(target_os = "linux")]
+pub(super) const SELDOM_KEPT: usize = 128 << 10;
+/// Memories that wait for their next call at most, and stacks too. Each takes maps of the process, of which the calls in
+/// flight may need all but [`OTHER_MAPS`]; half a dozen serve a host whose calls do not wait.
+#[cfg(target_os = "linux")]
+pub(super) const MOST_WAITING: usize = 1_000;
 /// Of all memories and stacks that wait for their next call, what stays with them, in bytes. An echo leaves 50 KiB.
 #[cfg(target_os = "linux")]
 pub(super) const KEPT_IN_ALL: usize = 256 << 20;

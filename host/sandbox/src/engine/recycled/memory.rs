@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use wasmtime::{LinearMemory, MemoryCreator, MemoryType};
 
-use super::super::settings::MEMORY_KEPT;
+use super::super::settings::{MEMORY_KEPT, SELDOM, SELDOM_KEPT};
 use super::map::Mapping;
 use super::scan::Pagemap;
 use super::shelf::Shelf;
@@ -24,6 +24,10 @@ struct Slot {
     mapping: Mapping,
     guard: usize,
     reserved: usize,
+    /// Calls that it has served.
+    served: u32,
+    /// A growth failed half way: what lies beyond the memory's size may be accessible, and no wipe reaches it.
+    spoilt: bool,
 }
 
 /// One memory of one call.
@@ -67,7 +71,15 @@ unsafe impl MemoryCreator for Memories {
         let fits = |slot: &Slot| (slot.guard, slot.reserved) == (guard, reserved);
         let slot = match self.0.shelf.take(minimum).filter(fits) {
             Some(slot) => slot,
-            None => Slot::new(minimum, reserved, guard).map_err(|error| format!("cannot map a memory: {error}"))?,
+            None => {
+                let new = || Slot::new(minimum, reserved, guard);
+                // What waits takes addresses and maps that a memory of another size may lack.
+                let slot = new().or_else(|_| {
+                    self.0.shelf.clear();
+                    new()
+                });
+                slot.map_err(|error| format!("cannot map a memory: {error}"))?
+            }
         };
         Ok(Box::new(Recycled {
             slot: Some(slot),
@@ -86,6 +98,8 @@ impl Slot {
             mapping,
             guard,
             reserved,
+            served: 0,
+            spoilt: false,
         })
     }
 }
@@ -101,13 +115,20 @@ unsafe impl LinearMemory for Recycled {
     }
 
     fn grow_to(&mut self, size: usize) -> wasmtime::Result<()> {
-        let Some(slot) = &self.slot else {
+        let Some(slot) = &mut self.slot else {
             return Err(wasmtime::format_err!("the memory is gone"));
         };
         if size < self.size || size > slot.reserved {
             return Err(wasmtime::format_err!("the memory cannot have {size} bytes"));
         }
-        slot.mapping.allow(slot.guard + self.size, size - self.size)?;
+        let (at, length) = (slot.guard + self.size, size - self.size);
+        if let Err(error) = slot.mapping.allow(at, length) {
+            // The kernel may have come as far as the next of its maps before it failed. The guest, which lives on, must
+            // not reach that; should it do so all the same, nobody gets this slot after it.
+            slot.spoilt = true;
+            let _ = slot.mapping.forbid(at, length);
+            return Err(error.into());
+        }
         self.size = size;
         Ok(())
     }
@@ -123,15 +144,24 @@ unsafe impl LinearMemory for Recycled {
 impl Drop for Recycled {
     fn drop(&mut self) {
         // Whatever fails on the way drops the slot, and with it the mapping.
-        let Some(slot) = self.slot.take() else { return };
+        let Some(mut slot) = self.slot.take() else { return };
+        if slot.spoilt {
+            return;
+        }
         let grown = self.size - self.minimum;
         if slot.mapping.forbid(slot.guard + self.minimum, grown).is_err() {
             return;
         }
         let memory = slot.mapping.part(slot.guard, self.minimum);
         let pagemap = &self.memories.pagemap;
+        slot.served = slot.served.wrapping_add(1);
+        let most = if slot.served.is_multiple_of(SELDOM) {
+            SELDOM_KEPT
+        } else {
+            MEMORY_KEPT
+        };
         // SAFETY: the guest is gone, and nobody else has a pointer to its memory; it is accessible up to its minimum.
-        let Ok(kept) = (unsafe { pagemap.wipe(memory, MEMORY_KEPT) }) else {
+        let Ok(kept) = (unsafe { pagemap.wipe(memory, most) }) else {
             return;
         };
         let Err(slot) = self.memories.shelf.put(self.minimum, slot, kept) else {

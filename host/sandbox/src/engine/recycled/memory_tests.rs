@@ -154,6 +154,68 @@ fn only_what_the_memory_has_can_be_touched() {
 }
 
 #[test]
+fn a_growth_that_fails_half_way_leaves_nothing_that_another_call_could_read() {
+    let memories = real();
+    let mut one = memory(&memories, 1);
+    // A file that may only be read, from the fourth page on: the kernel allows what lies before it, and then fails.
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    io::Write::write_all(&mut file, &[0; 4096]).unwrap();
+    let file = std::fs::File::open(file.path()).unwrap();
+    // SAFETY: it takes the place of addresses of this test's memory, which nobody uses.
+    unsafe {
+        let at = one.as_ptr().add(4 * PAGE).cast();
+        let flags = rustix::mm::MapFlags::SHARED | rustix::mm::MapFlags::FIXED;
+        rustix::mm::mmap(at, 4096, rustix::mm::ProtFlags::empty(), flags, &file, 0).unwrap();
+    }
+    assert!(one.grow_to(8 * PAGE).is_err());
+    assert_eq!(one.byte_size(), PAGE);
+    let at = one.as_ptr() as usize;
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let accessible = |start: &usize| {
+        let line = maps.lines().find(|line| {
+            let (from, to) = line.split(' ').next().unwrap().split_once('-').unwrap();
+            let number = |text| usize::from_str_radix(text, 16).unwrap();
+            (number(from)..number(to)).contains(start)
+        });
+        !line.unwrap().contains(" ---")
+    };
+    let beyond: Vec<usize> = (1..8).map(|page| at + page * PAGE).filter(accessible).collect();
+    assert!(beyond.is_empty(), "{beyond:x?} can be touched beyond {at:x}");
+    drop(one);
+    assert_eq!(memories.0.shelf.count(), 0, "the slot is used again");
+}
+
+#[test]
+fn one_large_call_does_not_slow_down_all_small_ones_after_it() {
+    let memories = real();
+    let mut kept = Vec::new();
+    for call in 0..2 * SELDOM {
+        let memory = memory(&memories, 20);
+        bytes(&*memory)[0] = 1;
+        if call == 0 {
+            bytes(&*memory)[..MEMORY_KEPT - (64 << 10)].fill(1);
+        }
+        drop(memory);
+        kept.push(memories.0.shelf.kept());
+    }
+    let changes: Vec<_> = kept.windows(2).filter(|pair| pair[0] != pair[1]).collect();
+    assert!(changes.len() <= 2 && kept[0] >= MEMORY_KEPT - (64 << 10), "{kept:?}");
+    assert!(kept.last().unwrap() <= &SELDOM_KEPT, "{kept:?}");
+}
+
+#[test]
+fn what_waits_makes_room_for_a_memory_that_cannot_be_had_otherwise() {
+    let memories = real();
+    drop((1..=3).map(|pages| memory(&memories, pages)).collect::<Vec<_>>());
+    assert_eq!(memories.0.shelf.count(), 3);
+    // No machine has so many addresses.
+    let ty = MemoryType::new(1, None);
+    let error = memories.new_memory(ty, PAGE, None, Some(1 << 52), GUARD).err().unwrap();
+    assert!(error.starts_with("cannot map a memory: "), "{error}");
+    assert_eq!(memories.0.shelf.count(), 0);
+}
+
+#[test]
 fn sizes_that_nobody_asks_for_any_more_make_room() {
     let memories = real();
     drop((1..=4).map(|pages| memory(&memories, pages)).collect::<Vec<_>>());

@@ -19,11 +19,12 @@ mod stack;
 /// tell what is needed.
 pub(super) fn config(calls: u32) -> Option<Config> {
     let pagemap = Arc::new(scan::Pagemap::open()?);
+    let waiting = (calls as usize).min(super::settings::MOST_WAITING);
     let mut config = super::settings::base();
     config
         .allocation_strategy(InstanceAllocationStrategy::OnDemand)
-        .with_host_memory(Arc::new(memory::Memories::new(Arc::clone(&pagemap), calls as usize)))
-        .with_host_stack(Arc::new(stack::Stacks::new(pagemap, calls as usize)))
+        .with_host_memory(Arc::new(memory::Memories::new(Arc::clone(&pagemap), waiting)))
+        .with_host_stack(Arc::new(stack::Stacks::new(pagemap, waiting)))
         // Memories of one's own are filled by copying: wasmtime can map an image into its own alone.
         .memory_init_cow(false);
     Some(config)

@@ -102,6 +102,8 @@ impl Pagemap {
         let Ok(pages) = super::map::Mapping::new(3 * page) else {
             return false;
         };
+        // A huge page would be told as a whole.
+        pages.small_pages();
         if pages.allow(0, 3 * page).is_err() {
             return false;
         }

@@ -62,9 +62,23 @@ impl<T> Shelf<T> {
         Ok(())
     }
 
+    /// Gives back all that waits.
+    pub(super) fn clear(&self) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = std::mem::take(&mut waiting.by_size);
+        (waiting.count, waiting.kept) = (0, 0);
+        drop(waiting);
+        drop(all);
+    }
+
     #[cfg(test)]
     pub(super) fn count(&self) -> usize {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).count
+    }
+
+    #[cfg(test)]
+    pub(super) fn kept(&self) -> usize {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).kept
     }
 }
 

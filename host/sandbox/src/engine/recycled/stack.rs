@@ -40,6 +40,13 @@ fn guard() -> usize {
     rustix::param::page_size()
 }
 
+fn stack(size: usize) -> std::io::Result<Mapping> {
+    let mapping = Mapping::new(guard() + size)?;
+    mapping.small_pages();
+    mapping.allow(guard(), size)?;
+    Ok(mapping)
+}
+
 // SAFETY: a stack is whole pages, zero when it is handed out, since a new mapping is and what is taken from the shelf was
 // wiped, and has a page below it that cannot be touched.
 unsafe impl StackCreator for Stacks {
@@ -47,12 +54,11 @@ unsafe impl StackCreator for Stacks {
         let size = size.next_multiple_of(guard());
         let mapping = match self.0.shelf.take(size) {
             Some(mapping) => mapping,
-            None => {
-                let mapping = Mapping::new(guard() + size)?;
-                mapping.small_pages();
-                mapping.allow(guard(), size)?;
-                mapping
-            }
+            // What waits takes addresses and maps that a stack of another size may lack.
+            None => stack(size).or_else(|_| {
+                self.0.shelf.clear();
+                stack(size)
+            })?,
         };
         Ok(Box::new(Recycled {
             mapping: Some(mapping),
