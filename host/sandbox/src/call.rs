@@ -209,7 +209,7 @@ async fn run(
 ) -> Result<Answer, Stopped> {
     let limits = entry.rights.grant.limits;
     // Waiting for a place is the host's affair: the call's clock has not started.
-    let place = runtime.place(entry.weight).await;
+    let place = runtime.place(entry.weight, entry.pre.engine()).await;
     let _place = place.map_err(|error| Stopped::limit(format!("`{subject}` was not run: {error}")))?;
     let guest = Guest::new(&entry.rights, context);
     let clock = std::sync::Arc::clone(&guest.clock);

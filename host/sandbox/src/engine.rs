@@ -28,11 +28,19 @@ pub(crate) struct Runtime {
     /// For components with little data.
     small: Engine,
     /// For those with much, started when the first of them comes; the same where there is no other.
-    large: OnceLock<Engine>,
+    large: OnceLock<Pool>,
     ticker: Ticker,
     permits: Arc<Semaphore>,
     capacity: Capacity,
     recycles: bool,
+}
+
+/// An engine with wasmtime's pool.
+struct Pool {
+    engine: Engine,
+    /// Where it has fewer places than the host has, its own, so that a call waits for one instead of failing.
+    places: Option<Arc<Semaphore>>,
+    calls: u32,
 }
 
 /// What of a component decides where it runs.
@@ -75,9 +83,11 @@ impl Runtime {
         let small = match recycling {
             Some(config) => Engine::new(&config).map_err(fault)?,
             None => {
-                let (engine, calls) = pool(capacity.calls, pagemap_scan)?;
-                capacity.calls = calls;
-                large.get_or_init(|| engine.clone());
+                let pool = pool(capacity.calls, pagemap_scan)?;
+                let engine = pool.engine.clone();
+                capacity.calls = pool.calls;
+                // All run in it, and its places are the host's.
+                large.get_or_init(|| Pool { places: None, ..pool });
                 engine
             }
         };
@@ -102,14 +112,15 @@ impl Runtime {
         if size == Size::Small {
             return Ok(&self.small);
         }
-        if let Some(engine) = self.large.get() {
-            return Ok(engine);
+        if let Some(pool) = self.large.get() {
+            return Ok(&pool.engine);
         }
-        let (engine, _) = pool(self.capacity.calls, false)?;
-        Ok(self.large.get_or_init(|| {
-            self.ticker.add(engine.weak());
-            engine
-        }))
+        let pool = pool(self.capacity.calls, false)?;
+        let pool = self.large.get_or_init(|| {
+            self.ticker.add(pool.engine.weak());
+            pool
+        });
+        Ok(&pool.engine)
     }
 
     /// How many calls are in flight at most, and why not more.
@@ -122,15 +133,19 @@ impl Runtime {
         self.recycles
     }
 
-    /// Waits for a place.
-    pub(crate) async fn place(&self, weight: u32) -> Result<Place<'_>, SandboxError> {
-        let permit = Arc::clone(&self.permits)
-            .acquire_many_owned(weight.min(self.capacity.calls))
-            .await;
-        let permit = permit.map_err(|_| SandboxError::Engine("the engine is shut down".into()))?;
+    /// Waits for a place for a call on that engine.
+    pub(crate) async fn place(&self, weight: u32, engine: &Engine) -> Result<Place<'_>, SandboxError> {
+        let pool = self.large.get().filter(|pool| Engine::same(&pool.engine, engine));
+        // Whoever waits for the pool keeps nobody waiting who does not need it.
+        let in_pool = match pool.and_then(|pool| Some((pool.places.as_ref()?, pool.calls))) {
+            Some((places, calls)) => Some(take(places, weight.min(calls)).await?),
+            None => None,
+        };
+        let permit = take(&self.permits, weight.min(self.capacity.calls)).await?;
         Ok(Place {
             _running: self.ticker.running(),
             _permit: permit,
+            _in_pool: in_pool,
         })
     }
 
@@ -151,6 +166,12 @@ impl Runtime {
 pub(crate) struct Place<'a> {
     _running: Running<'a>,
     _permit: OwnedSemaphorePermit,
+    _in_pool: Option<OwnedSemaphorePermit>,
+}
+
+async fn take(places: &Arc<Semaphore>, weight: u32) -> Result<OwnedSemaphorePermit, SandboxError> {
+    let permit = Arc::clone(places).acquire_many_owned(weight).await;
+    permit.map_err(|_| SandboxError::Engine("the engine is shut down".into()))
 }
 
 /// How many places a call of this component takes.
@@ -176,12 +197,16 @@ fn recycled(_: u32) -> Option<Config> {
 }
 
 /// An engine with a pool for so many calls, or for the fewer that the system has room for.
-fn pool(mut calls: u32, pagemap_scan: bool) -> Result<(Engine, u32), SandboxError> {
+fn pool(most: u32, pagemap_scan: bool) -> Result<Pool, SandboxError> {
+    let mut calls = most;
     loop {
         match Engine::new(&settings::pooled(calls, pagemap_scan)) {
-            Ok(engine) => return Ok((engine, calls)),
+            Ok(engine) => {
+                let places = (calls < most).then(|| Arc::new(Semaphore::new(calls as usize)));
+                return Ok(Pool { engine, places, calls });
+            }
             // The pool reserves address space, which a limit of the system's may refuse; a smaller one works too.
-            Err(_) if calls > settings::FEWEST_CALLS => calls = (calls / 4).max(settings::FEWEST_CALLS),
+            Err(_) if calls > 1 => calls = (calls / 4).max(1),
             Err(error) => return Err(fault(error)),
         }
     }
@@ -190,3 +215,6 @@ fn pool(mut calls: u32, pagemap_scan: bool) -> Result<(Engine, u32), SandboxErro
 fn fault(error: wasmtime::Error) -> SandboxError {
     SandboxError::Engine(format!("{error:#}"))
 }
+
+#[cfg(test)]
+mod tests;

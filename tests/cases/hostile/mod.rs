@@ -2,6 +2,7 @@
 //! trick for which no function of its name checks what became of it does not compile.
 #![cfg(unix)] // The tricks with files are Unix's.
 
+mod again;
 mod binary;
 mod egress;
 mod files;

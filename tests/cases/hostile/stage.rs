@@ -18,6 +18,14 @@ use crate::support::guests;
 /// The name and the value of the one secret that the host has.
 pub const SECRET: (&str, &str) = ("HARBOUR_TOKEN", "s3cr3t-of+the/harbour?42");
 
+/// Set where the guests run with `[sandbox] pagemap_scan = true`, which is not isolated under memory pressure.
+pub const PAGEMAP_SCAN: &str = "FIEF_PAGEMAP_SCAN";
+
+/// Whether they do.
+pub fn pagemap_scan() -> bool {
+    std::env::var_os(PAGEMAP_SCAN).is_some_and(|value| value == "1")
+}
+
 /// One for all tests: each reserves address space for thousands of calls.
 pub fn sandbox() -> &'static Sandbox {
     static SANDBOX: OnceLock<Sandbox> = OnceLock::new();
@@ -26,7 +34,7 @@ pub fn sandbox() -> &'static Sandbox {
         let options = Options {
             store: Path::new(env!("CARGO_TARGET_TMPDIR")).join("hostile-store"),
             secrets: Arc::new(secrets),
-            ..Options::default()
+            pagemap_scan: pagemap_scan(),
         };
         Sandbox::new(options).unwrap()
     })

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use fief_core::tool::OutcomeKind::{Ok, Trap};
 use serde_json::json;
 
-use super::stage::{Notes, Stage, context, ms, sandbox, soak};
+use super::stage::{Notes, Stage, context, ms, pagemap_scan, sandbox, soak};
 
 /// Calls that each look for what an earlier one wrote; about ten seconds in a development build on two cores. With
 /// `FIEF_SOAK=250` it is a million.
@@ -92,7 +92,11 @@ impl Compaction {
         let stopped = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
             let mut times = 0;
-            while !stopped.load(Ordering::Relaxed) && std::fs::write("/proc/sys/vm/compact_memory", "1").is_ok() {
+            // With `pagemap_scan` just this is what is not promised.
+            while !pagemap_scan()
+                && !stopped.load(Ordering::Relaxed)
+                && std::fs::write("/proc/sys/vm/compact_memory", "1").is_ok()
+            {
                 times += 1;
                 std::thread::sleep(ms(100));
             }

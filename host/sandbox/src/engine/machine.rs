@@ -64,7 +64,13 @@ impl Machine {
             .into_iter()
             .min_by_key(|(calls, _)| *calls)
             .unwrap_or((0, Bound::Host));
-        let calls = u32::try_from(calls).unwrap_or(MOST_CALLS).max(FEWEST_CALLS);
+        // Addresses are the one thing that a call cannot do without: more calls than there are addresses for would fail.
+        let fewest = if matches!(bound, Bound::Addresses(_)) {
+            1
+        } else {
+            FEWEST_CALLS
+        };
+        let calls = u32::try_from(calls).unwrap_or(MOST_CALLS).max(fewest);
         Capacity { calls, bound }
     }
 }
@@ -125,8 +131,12 @@ mod tests {
             ..small
         };
         assert_eq!(narrow.capacity().bound, Bound::Addresses(1 << 30));
-        // As many as must be had for a run to get on; whether they can, their memories will tell.
-        assert_eq!(narrow.capacity().calls, FEWEST_CALLS);
+        assert_eq!(narrow.capacity().calls, 1);
+        let tiny = Machine {
+            memory: Some(1 << 20),
+            ..plenty
+        };
+        assert_eq!(tiny.capacity().calls, FEWEST_CALLS);
     }
 
     #[test]

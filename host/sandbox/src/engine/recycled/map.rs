@@ -51,14 +51,9 @@ impl Mapping {
         self.protect(at, length, MprotectFlags::READ | MprotectFlags::WRITE)
     }
 
-    /// Makes a part inaccessible and gives its pages back: made accessible again, it is zero.
+    /// Makes a part inaccessible. What its pages hold stays.
     pub(super) fn forbid(&self, at: usize, length: usize) -> io::Result<()> {
-        self.protect(at, length, MprotectFlags::empty())?;
-        if length > 0 {
-            // SAFETY: the part is private anonymous memory of this mapping, which nobody can reach any more.
-            unsafe { madvise(self.part(at, length).as_ptr().cast(), length, Advice::LinuxDontNeed) }?;
-        }
-        Ok(())
+        self.protect(at, length, MprotectFlags::empty())
     }
 
     /// Keeps the kernel from backing it with huge pages, of which a stack would use a corner.

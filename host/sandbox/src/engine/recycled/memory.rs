@@ -24,6 +24,8 @@ struct Slot {
     mapping: Mapping,
     guard: usize,
     reserved: usize,
+    /// Beyond this, counted from the memory's begin, it has no pages.
+    reach: usize,
     /// Calls that it has served.
     served: u32,
     /// A growth failed half way: what lies beyond the memory's size may be accessible, and no wipe reaches it.
@@ -98,6 +100,7 @@ impl Slot {
             mapping,
             guard,
             reserved,
+            reach: minimum,
             served: 0,
             spoilt: false,
         })
@@ -148,29 +151,41 @@ impl Drop for Recycled {
         if slot.spoilt {
             return;
         }
-        let grown = self.size - self.minimum;
-        if slot.mapping.forbid(slot.guard + self.minimum, grown).is_err() {
-            return;
-        }
-        let memory = slot.mapping.part(slot.guard, self.minimum);
-        let pagemap = &self.memories.pagemap;
         slot.served = slot.served.wrapping_add(1);
         let most = if slot.served.is_multiple_of(SELDOM) {
             SELDOM_KEPT
         } else {
             MEMORY_KEPT
         };
-        // SAFETY: the guest is gone, and nobody else has a pointer to its memory; it is accessible up to its minimum.
-        let Ok(kept) = (unsafe { pagemap.wipe(memory, most) }) else {
+        slot.reach = slot.reach.max(self.size);
+        let Some(kept) = self.wipe(&mut slot, most) else { return };
+        // By what it has grown it is not to begin with; the pages of that, all zero, wait for it to grow again.
+        let grown = self.size - self.minimum;
+        if slot.mapping.forbid(slot.guard + self.minimum, grown).is_err() {
             return;
-        };
-        let Err(slot) = self.memories.shelf.put(self.minimum, slot, kept) else {
-            return;
-        };
-        // SAFETY: as above.
-        if unsafe { pagemap.wipe(memory, 0) }.is_ok() {
-            let _ = self.memories.shelf.put(self.minimum, slot, 0);
         }
+        self.size = self.minimum;
+        let Err(mut slot) = self.memories.shelf.put(self.minimum, slot, kept) else {
+            return;
+        };
+        if let Some(kept) = self.wipe(&mut slot, 0) {
+            let _ = self.memories.shelf.put(self.minimum, slot, kept);
+        }
+    }
+}
+
+impl Recycled {
+    /// Makes all of a slot zero, and tells how many bytes of memory it still takes, at most so many. Absent: it could not
+    /// be done.
+    fn wipe(&self, slot: &mut Slot, most: usize) -> Option<usize> {
+        let part = slot.mapping.part(slot.guard, slot.reach);
+        // SAFETY: the guest is gone, and nobody else has a pointer to its memory, which is accessible up to its size;
+        // what an earlier call had beyond that was wiped after it, and no guest could reach it since.
+        let kept = unsafe { self.memories.pagemap.wipe(part, self.size, most) }.ok()?;
+        if kept == 0 {
+            slot.reach = self.minimum;
+        }
+        Some(kept)
     }
 }
 

@@ -145,12 +145,12 @@ impl Pagemap {
         Ok(unsafe { ioctl(&self.file, scan) }?)
     }
 
-    /// Zeroes what a range holds, as long as that is no more than `kept` bytes, which then stay in memory. `None`: it is
-    /// more, and nothing is promised of the range.
+    /// Zeroes what the first `written` bytes of a range hold, as long as all that the range holds is no more than `kept`
+    /// bytes, which then stay in memory. `None`: it is more, and nothing is promised of the range.
     ///
     /// # Safety
-    /// The range is private anonymous memory, readable and writable, that nobody else uses; it begins and ends with a page.
-    unsafe fn zero(&self, range: NonNull<[u8]>, kept: usize) -> io::Result<Option<usize>> {
+    /// As of [`Pagemap::wipe`].
+    unsafe fn zero(&self, range: NonNull<[u8]>, written: usize, kept: usize) -> io::Result<Option<usize>> {
         if std::process::id() != self.process {
             return Err(io::Error::other("the pagemap is another process's"));
         }
@@ -174,7 +174,8 @@ impl Pagemap {
                 if held > kept {
                     return Ok(None);
                 }
-                // SAFETY: the region lies within the range, which is the caller's to write.
+                let length = length.min(written.saturating_sub(at));
+                // SAFETY: it lies within the part of the range that is the caller's to write.
                 unsafe { base.add(at).write_bytes(0, length) };
             }
             if scanned.walk_end <= start || scanned.walk_end > end {
@@ -185,20 +186,22 @@ impl Pagemap {
         Ok(Some(held))
     }
 
-    /// Makes a range read as zero, and tells how many bytes of memory it still takes: at most `kept`. Whatever the scan
-    /// cannot do the kernel does by taking all pages back.
+    /// Makes a range, of which the first `written` bytes may hold data and the rest is zero, read as zero, and tells how
+    /// many bytes of memory it still takes: at most `kept`. Whatever the scan cannot do the kernel does by taking all
+    /// pages back.
     ///
     /// # Errors
     /// Neither could be done: the range must not be used again.
     ///
     /// # Safety
-    /// As of [`Pagemap::zero`].
-    pub(super) unsafe fn wipe(&self, range: NonNull<[u8]>, kept: usize) -> io::Result<usize> {
+    /// The range is private anonymous memory that nobody else uses and that begins and ends with a page; `written` of it
+    /// is readable and writable and ends with a page too.
+    pub(super) unsafe fn wipe(&self, range: NonNull<[u8]>, written: usize, kept: usize) -> io::Result<usize> {
         if range.is_empty() {
             return Ok(0);
         }
         // SAFETY: the caller's promise.
-        if let Ok(Some(held)) = unsafe { self.zero(range, kept) } {
+        if let Ok(Some(held)) = unsafe { self.zero(range, written, kept) } {
             return Ok(held);
         }
         // SAFETY: the caller's promise; private anonymous pages read as zero after it.

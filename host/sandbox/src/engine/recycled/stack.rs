@@ -100,14 +100,14 @@ impl Drop for Recycled {
         let stack = mapping.part(guard(), self.size);
         let pagemap = &self.stacks.pagemap;
         // SAFETY: nothing runs on it any more, and nobody else has a pointer into it.
-        let Ok(kept) = (unsafe { pagemap.wipe(stack, STACK_KEPT) }) else {
+        let Ok(kept) = (unsafe { pagemap.wipe(stack, self.size, STACK_KEPT) }) else {
             return;
         };
         let Err(mapping) = self.stacks.shelf.put(self.size, mapping, kept) else {
             return;
         };
         // SAFETY: as above.
-        if unsafe { pagemap.wipe(stack, 0) }.is_ok() {
+        if unsafe { pagemap.wipe(stack, self.size, 0) }.is_ok() {
             let _ = self.stacks.shelf.put(self.size, mapping, 0);
         }
     }
