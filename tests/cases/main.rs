@@ -13,6 +13,7 @@ mod fuzz_corpus;
 mod hostile;
 mod independent_server;
 mod manners;
+mod models;
 mod person;
 mod readme;
 mod reference;

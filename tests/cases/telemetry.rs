@@ -273,3 +273,88 @@ fn nothing_is_sent_when_off_nor_where_a_strangers_repository_says() {
     Finished::of(command(&place, &plain(), &[])).expect_code(0);
     assert!(collector.spans().len() == 2 && collector.holds("the answer"));
 }
+
+#[test]
+fn a_call_without_a_model_is_a_span_of_its_own() {
+    let (place, collector) = (Workplace::new(), Collector::start());
+    configure(&place, &format!("[telemetry]\nendpoint = \"{}\"\n", collector.origin));
+    place.write("notes.txt", "sea\nharbour\n");
+    let call = |tool: &str, arguments: &str| {
+        let mut command = place.fief(["call", "--plugins"]);
+        command.arg(plugins::directory()).args([tool, arguments]);
+        Finished::of(command)
+    };
+    let quiet = call("files.grep", "{\"pattern\": \"harbour\"}").expect_code(0);
+    assert!(quiet.stderr.is_empty(), "{}", quiet.stderr);
+    call("files.read", "{\"path\": \"none.txt\"}").expect_code(1);
+    call("web.fetch", "{\"url\": \"https://unreached.example/\"}").expect_code(4);
+    // Nothing ran: nothing is told.
+    call("files.grep", "{}").expect_code(2);
+    let spans = collector.spans();
+    let told: Vec<_> = spans
+        .iter()
+        .map(|span| {
+            (
+                span.name.as_str(),
+                span.attributes["fief.outcome"].as_str(),
+                span.status,
+            )
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("execute_tool files.grep", "ok", 0),
+            ("execute_tool files.read", "tool-error", 2),
+            ("execute_tool web.fetch", "denied", 2),
+        ]
+    );
+    for span in &spans {
+        assert!(
+            span.parent.is_empty() && span.trace.len() == 16 && span.trace != [0; 16],
+            "{span:?}"
+        );
+        assert_eq!(span.attributes["gen_ai.operation.name"], "execute_tool");
+        assert_eq!(span.attributes["gen_ai.tool.call.id"], "1");
+        assert!(!span.attributes.contains_key("gen_ai.tool.call.arguments"));
+    }
+    assert!(!spans[0].attributes["gen_ai.tool.description"].is_empty());
+    assert!(spans[0].trace != spans[1].trace);
+    assert!(
+        ["arbour", "none.txt", "unreached"]
+            .iter()
+            .all(|said| !collector.holds(said))
+    );
+    configure(
+        &place,
+        &format!("[telemetry]\nendpoint = \"{}\"\ncontent = true\n", collector.origin),
+    );
+    call("files.grep", "{\"pattern\": \"harbour\"}").expect_code(0);
+    assert!(collector.spans()[3].attributes["gen_ai.tool.call.result"].contains("notes.txt"));
+}
+
+#[test]
+fn a_demonstration_tells_the_operators_collector_and_waits_for_it() {
+    plugins::directory();
+    let (place, collector) = (Workplace::new(), Collector::start());
+    let demo = |origin: Option<&str>| {
+        let mut command = place.fief(["demo", "--json"]);
+        command.current_dir(super::support::root());
+        if let Some(origin) = origin {
+            command.env("OTEL_EXPORTER_OTLP_ENDPOINT", origin);
+        }
+        Finished::of(command).expect_code(0)
+    };
+    demo(None);
+    assert!(collector.received().is_empty());
+    demo(Some(&collector.origin));
+    let count = |name: &str| collector.spans().iter().filter(|span| span.name == name).count();
+    assert_eq!((count("invoke_agent main"), count("invoke_agent explore")), (1, 1));
+    configure(&place, &format!("[telemetry]\nendpoint = \"{}\"\n", collector.origin));
+    demo(None);
+    assert_eq!(count("invoke_agent main"), 2);
+    // A configuration with a fault costs a demonstration its spans and a warning.
+    configure(&place, "[telemetry]\nendpint = 1\n");
+    assert!(demo(None).stderr.contains("endpint"));
+    assert_eq!(count("invoke_agent main"), 2);
+}

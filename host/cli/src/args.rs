@@ -35,7 +35,7 @@ pub(crate) enum Command {
     /// Build, check, inspect or install plugins.
     #[command(subcommand)]
     Plugin(Plugin),
-    /// Say what is missing on this machine, and how to mend it.
+    /// Say what is missing on this machine, and how to mend it; asks each configured model for one token.
     Doctor(Doctor),
     /// Print completions for a shell.
     Completions {
@@ -84,7 +84,7 @@ pub(crate) struct Session {
     /// The archetype of the main agent.
     #[arg(long, short, value_name = "NAME")]
     pub(crate) archetype: Option<String>,
-    /// PROVIDER:NAME, such as openai:gpt-5 or script:FILE, or a name from [models].
+    /// PROVIDER:NAME, such as openai:gpt-5, anthropic:claude-sonnet-4-5 or script:FILE, or a name from [models].
     #[arg(long, short, value_name = "MODEL")]
     pub(crate) model: Option<String>,
     /// Show nothing but the report.

@@ -1,11 +1,49 @@
 //! Standard input, a line at a time, read by one thread: a line that was typed while one reader gave up waiting is not
-//! lost to the next.
+//! lost to the next. Or all of it at once, for an argument `-`.
 
 use std::collections::VecDeque;
-use std::io::BufRead as _;
+use std::io::{BufRead, Read};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tokio::sync::Notify;
+
+use crate::exit::Fault;
+
+/// The most that is read of standard input at once, in bytes: beyond what any model takes, and bounded so that
+/// `/dev/zero` ends.
+const LONGEST: u64 = 16 << 20;
+
+/// All of standard input.
+///
+/// # Errors
+/// A fault of usage where it is too long, or no text.
+pub(crate) fn all() -> Result<String, Fault> {
+    text(std::io::stdin().lock())
+}
+
+fn text(input: impl Read) -> Result<String, Fault> {
+    let mut bytes = Vec::new();
+    input
+        .take(LONGEST + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| Fault::usage(format!("standard input cannot be read: {error}")))?;
+    if bytes.len() as u64 > LONGEST {
+        return Err(Fault::usage(format!(
+            "standard input is longer than {} MiB",
+            LONGEST >> 20
+        )));
+    }
+    String::from_utf8(bytes).map_err(|_| Fault::usage("standard input is not UTF-8 text"))
+}
+
+/// The next line; none at the end, or where it is longer than anybody types.
+fn next(input: impl BufRead) -> Option<String> {
+    let mut line = String::new();
+    match input.take(LONGEST + 1).read_line(&mut line) {
+        Ok(0) | Err(_) => None,
+        Ok(length) => (length as u64 <= LONGEST).then_some(line),
+    }
+}
 
 /// What was read and nobody has taken.
 #[derive(Default)]
@@ -48,11 +86,7 @@ impl Input {
 
     fn read(&self) {
         loop {
-            let mut line = String::new();
-            let line = match std::io::stdin().lock().read_line(&mut line) {
-                Ok(0) | Err(_) => None,
-                Ok(_) => Some(line),
-            };
+            let line = next(std::io::stdin().lock());
             let ended = line.is_none();
             let mut waiting = self.lock();
             waiting.read += 1;
@@ -91,4 +125,26 @@ pub(crate) fn from_now() -> u64 {
 /// The next line that was typed after `from`.
 pub(crate) async fn answer(from: u64) -> Option<String> {
     input().line(from).await
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::io::{BufReader, repeat};
+
+    use super::*;
+
+    #[test]
+    fn what_never_ends_is_not_read_for_ever() {
+        assert_eq!(text(&b"a\nb"[..]).unwrap(), "a\nb");
+        let error = text(repeat(b'a')).unwrap_err();
+        assert_eq!(error.message, "standard input is longer than 16 MiB");
+        assert_eq!(
+            text(&b"\xff"[..]).unwrap_err().message,
+            "standard input is not UTF-8 text"
+        );
+        assert_eq!(next(&b"a\nb"[..]).as_deref(), Some("a\n"));
+        assert_eq!(next(&b""[..]), None);
+        assert_eq!(next(BufReader::new(repeat(b'a'))), None);
+    }
 }

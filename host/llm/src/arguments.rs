@@ -1,28 +1,95 @@
 //! The arguments of a call, read strictly: what is not a JSON object is told to the model and never guessed.
 
+use std::fmt;
+
 use fief_core::message::Arguments;
-use serde_json::Value;
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
 
 /// Reads what a model wrote. Nothing at all is an empty object: servers send that for tools without arguments.
 pub(crate) fn parse(raw: &str) -> Arguments {
     if raw.trim().is_empty() {
-        return Arguments::Object(serde_json::Map::new());
+        return Arguments::Object(Map::new());
     }
-    match serde_json::from_str::<Value>(raw) {
-        Ok(value) => match of_value(value) {
+    match serde_json::from_str::<Unique>(raw) {
+        Ok(Unique(value)) => match of_value(value) {
             Ok(object) => match first_lossy_number(raw) {
                 None => Arguments::Object(object),
                 Some(number) => malformed(raw, lossy(number)),
             },
             Err(why) => malformed(raw, why),
         },
+        Err(error) if error.is_data() => malformed(raw, error.to_string()),
         Err(error) if error.is_eof() => malformed(raw, format!("the JSON breaks off: {error}")),
         Err(error) => malformed(raw, format!("not JSON: {error}")),
     }
 }
 
+/// A value in which no object names a key twice: which of the two is meant nobody can say.
+struct Unique(Value);
+
+impl<'de> Deserialize<'de> for Unique {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(UniqueVisitor).map(Self)
+    }
+}
+
+struct UniqueVisitor;
+
+impl<'de> Visitor<'de> for UniqueVisitor {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(Unique(item)) = items.next_element()? {
+            list.push(item);
+        }
+        Ok(list.into())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
+        let mut map = Map::new();
+        while let Some(key) = members.next_key::<String>()? {
+            if map.contains_key(&key) {
+                return Err(A::Error::custom(format!("the key `{key}` occurs twice")));
+            }
+            let Unique(value) = members.next_value()?;
+            map.insert(key, value);
+        }
+        Ok(map.into())
+    }
+}
+
 /// A parsed value as arguments, or why it is none.
-pub(crate) fn of_value(value: Value) -> Result<serde_json::Map<String, Value>, String> {
+pub(crate) fn of_value(value: Value) -> Result<Map<String, Value>, String> {
     match value {
         Value::Object(object) => Ok(object),
         other => Err(format!("must be a JSON object, not {}", kind(&other))),
@@ -134,6 +201,9 @@ mod tests {
             (r#"{"a": None}"#, "not JSON"),
             ("{'a': 1}", "not JSON"),
             (r#"{"a": 1} {"b": 2}"#, "not JSON"),
+            (r#"{"path": "a", "path": "b"}"#, "the key `path` occurs twice"),
+            (r#"{"path": "a", "\u0070ath": "a"}"#, "the key `path` occurs twice"),
+            (r#"{"list": [{"x": {"y": 1, "y": 1}}]}"#, "the key `y` occurs twice"),
             (r#"{"id": 12345678901234567890123}"#, "write it as a string"),
         ] {
             let why = why(raw);

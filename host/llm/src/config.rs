@@ -147,6 +147,11 @@ pub fn key_variable(config: &ModelConfig) -> Option<&str> {
     own.then_some(provider.key_env)
 }
 
+/// The variables that hold a provider's key by custom.
+pub fn key_variables() -> impl Iterator<Item = &'static str> {
+    PROVIDERS.iter().map(|provider| provider.key_env)
+}
+
 /// Who a configured model is, for telemetry.
 #[must_use]
 pub fn identity(config: &ModelConfig) -> ModelIdentity {

@@ -226,6 +226,8 @@ pub(crate) struct Asked {
     pub(crate) shown: String,
     /// The errors that were retried.
     pub(crate) retries: Vec<String>,
+    /// How long each retry waited, in milliseconds.
+    pub(crate) waits: Vec<u64>,
     /// What broken attempts had cost.
     pub(crate) spent: Vec<Usage>,
 }
@@ -233,14 +235,21 @@ pub(crate) struct Asked {
 /// Asks a model and waits for all of it.
 pub(crate) async fn ask(model: &dyn Model, request: Request) -> Asked {
     let mut stream = model.ask(request);
-    let (mut shown, mut retries, mut spent, mut outcome) = (String::new(), Vec::new(), Vec::new(), None);
+    let (mut shown, mut outcome) = (String::new(), None);
+    let (mut retries, mut waits, mut spent) = (Vec::new(), Vec::new(), Vec::new());
     while let Some(event) = stream.next().await {
         assert!(outcome.is_none(), "{event:?} after the end");
         match event {
             ModelEvent::Delta(text) => shown.push_str(&text),
-            ModelEvent::Retry { error, .. } => {
+            ModelEvent::Retry {
+                attempt,
+                wait_ms,
+                error,
+            } => {
                 shown.clear();
                 retries.push(error);
+                waits.push(wait_ms);
+                assert_eq!(attempt as usize, retries.len(), "retries are numbered as they come");
             }
             ModelEvent::Spent(usage) => spent.push(usage),
             ModelEvent::Done(answer) => outcome = Some(Ok(answer)),
@@ -251,6 +260,7 @@ pub(crate) async fn ask(model: &dyn Model, request: Request) -> Asked {
         outcome: outcome.expect("every question has an end"),
         shown,
         retries,
+        waits,
         spent,
     }
 }

@@ -204,14 +204,17 @@ const OVERFLOW_CODES: &[&str] = &[
 ];
 
 /// Wordings that mean it, lower case; all parts of a row must occur, in this order. Each is beside who says it.
-const OVERFLOW_WORDS: &[(&str, &[&str])] = &[
+pub(crate) const OVERFLOW_WORDS: &[(&str, &[&str])] = &[
     ("openai, azure, vllm, deepseek", &["maximum context length is"]),
+    ("openai, azure", &["input tokens exceed the configured limit"]),
+    ("openai, z.ai", &["exceeds the context window"]),
     ("openrouter", &["endpoint's maximum context length"]),
     ("anthropic", &["prompt is too long"]),
     ("anthropic", &["input length and `max_tokens` exceed context limit"]),
     ("anthropic", &["request exceeds the maximum size"]),
     ("vllm", &["longer than the maximum model length"]),
     ("vllm", &["max_tokens must be at least 1, got -"]),
+    ("vllm, nvidia, meta", &["the model's context length is only"]),
     ("llama.cpp", &["exceeds the available context size"]),
     ("llama.cpp", &["context size has been exceeded"]),
     ("llama.cpp", &["prompt is too big"]),
@@ -235,8 +238,11 @@ const OVERFLOW_WORDS: &[(&str, &[&str])] = &[
     ("together", &["tokens + `max_new_tokens` must be"]),
     ("text-generation-inference", &["`inputs` must have less than", "tokens"]),
     ("moonshot", &["exceeded model token limit"]),
-    ("z.ai, others", &["exceeds the context window"]),
-    ("others", &["exceeds the context length"]),
+    ("dashscope", &["range of input length should be"]),
+    ("minimax", &["context window exceeds limit"]),
+    ("github copilot", &["prompt token count of", "exceeds the limit of"]),
+    ("others", &["but the configured context size is"]),
+    ("ollama, others", &["exceeds the context length"]),
 ];
 
 fn overflows(codes: &[String], message: &str) -> bool {
@@ -247,15 +253,18 @@ fn overflows(codes: &[String], message: &str) -> bool {
         return true;
     }
     let message = message.to_lowercase();
-    OVERFLOW_WORDS.iter().any(|(_, parts)| {
-        let mut rest = message.as_str();
-        parts.iter().all(|part| match rest.find(part) {
-            Some(at) => {
-                rest = &rest[at + part.len()..];
-                true
-            }
-            None => false,
-        })
+    OVERFLOW_WORDS.iter().any(|(_, parts)| says(&message, parts))
+}
+
+/// Whether a message, in lower case, holds all the parts, in their order.
+pub(crate) fn says(message: &str, parts: &[&str]) -> bool {
+    let mut rest = message;
+    parts.iter().all(|part| match rest.find(part) {
+        Some(at) => {
+            rest = &rest[at + part.len()..];
+            true
+        }
+        None => false,
     })
 }
 

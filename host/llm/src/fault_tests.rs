@@ -25,6 +25,29 @@ fn every_row_of_the_code_tables_decides_by_itself() {
 }
 
 #[test]
+fn every_cause_decides_where_no_server_speaks() {
+    for (cause, verdict, kind) in [
+        (Cause::Connect, Verdict::Retry, ModelErrorKind::Unavailable),
+        (Cause::Slow, Verdict::Retry, ModelErrorKind::Unavailable),
+        (Cause::Cut, Verdict::Retry, ModelErrorKind::Unavailable),
+        (Cause::Idle, Verdict::Retry, ModelErrorKind::Unavailable),
+        (Cause::Garbled, Verdict::Retry, ModelErrorKind::Unavailable),
+        // No other attempt meets another certificate.
+        (Cause::Tls, Verdict::Refuse, ModelErrorKind::Unavailable),
+        (Cause::Redirect, Verdict::Refuse, ModelErrorKind::Refused),
+        (Cause::Page, Verdict::Refuse, ModelErrorKind::Refused),
+        (Cause::TooLarge, Verdict::Refuse, ModelErrorKind::Refused),
+        (Cause::Status(503), Verdict::Retry, ModelErrorKind::Unavailable),
+        (Cause::Status(413), Verdict::Overflow, ModelErrorKind::ContextOverflow),
+        (Cause::Status(401), Verdict::Refuse, ModelErrorKind::Refused),
+        (Cause::Frame, Verdict::Retry, ModelErrorKind::Unavailable),
+    ] {
+        let fault = Fault::new(cause, "x");
+        assert_eq!((fault.verdict(), fault.kind()), (verdict, kind), "{cause:?}");
+    }
+}
+
+#[test]
 fn statuses_decide_without_codes() {
     for retried in [408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529, 530] {
         assert_eq!(status(retried, &json!({})), Verdict::Retry, "{retried}");

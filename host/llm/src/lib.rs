@@ -32,7 +32,9 @@ pub mod script;
 mod sse;
 mod wire;
 
-pub use config::{ClientOptions, ModelConfigError, Timeouts, client, find, identity, key_variable, open};
+pub use config::{
+    ClientOptions, ModelConfigError, Timeouts, client, find, identity, key_variable, key_variables, open,
+};
 pub use http::http_client;
 pub use probe::{Probe, ProbeError, probe};
 pub use retry::RetryPolicy;

@@ -19,6 +19,11 @@ use crate::script::Script;
 /// The longest that a probe takes: a model may have to be loaded first.
 const LONGEST: Duration = Duration::from_mins(1);
 
+/// How OpenAI refuses an answer of one token of a model that thinks first.
+const SPENT_ON_THOUGHTS: &str = "model output limit was reached";
+/// The output tokens that such a model is asked for instead.
+const FEW: u64 = 64;
+
 /// What a probe found.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Probe {
@@ -85,11 +90,18 @@ pub async fn probe(
     let native = config.native_tools != Some(false);
     let started = Instant::now();
     let mut tools = native.then_some(true);
-    let attempt = match model.attempt(&question(native)).await {
+    let mut first = model.attempt(&question(native, 1)).await;
+    if first
+        .as_ref()
+        .is_err_and(|error| error.message.contains(SPENT_ON_THOUGHTS))
+    {
+        first = model.attempt(&question(native, FEW)).await;
+    }
+    let attempt = match first {
         Err(error) if native && error.kind == ModelErrorKind::Refused => {
             tools = Some(false);
             // The first error says more if this one fails too.
-            model.attempt(&question(false)).await.map_err(|_| error)?
+            model.attempt(&question(false, 1)).await.map_err(|_| error)?
         }
         other => other?,
     };
@@ -114,7 +126,7 @@ pub enum ProbeError {
     Model(#[from] ModelError),
 }
 
-fn question(tool: bool) -> Request {
+fn question(tool: bool, output: u64) -> Request {
     let declaration = Declaration {
         name: "fief_probe".into(),
         description: "Does nothing. Never call it.".into(),
@@ -128,7 +140,7 @@ fn question(tool: bool) -> Request {
         }]),
         tools: if tool { [declaration].into() } else { Arc::new([]) },
         generation: Generation {
-            max_output_tokens: Some(1),
+            max_output_tokens: Some(output),
             ..Generation::default()
         },
         parallel_tool_calls: None,
@@ -184,6 +196,26 @@ mod tests {
             .unwrap_err();
         assert!(error.to_string().contains("does not support tools"), "{error}");
         assert_eq!(fake.received().len(), 2);
+    }
+
+    #[tokio::test]
+    async fn a_model_that_spends_one_token_on_thoughts_is_asked_for_a_few() {
+        let refusal = error(
+            "400 Bad Request",
+            &json!({"error": {"message": "Could not finish the message because max_tokens or model output limit was \
+                reached. Please try again with higher max_tokens.", "type": "invalid_request_error"}}),
+        );
+        let fake = Fake::start(vec![vec![Act::Send(refusal)], vec![Act::Send(stream(ANSWER))]]).await;
+        let found = probe("local", &config("openai", &fake.origin), None, &options())
+            .await
+            .unwrap();
+        assert_eq!(found.tools, Some(true));
+        let limits: Vec<_> = fake
+            .received()
+            .iter()
+            .map(|one| one.body["max_tokens"].clone())
+            .collect();
+        assert_eq!(limits, [1, FEW]);
     }
 
     #[tokio::test]

@@ -526,4 +526,4 @@ fn merge_properties(node: &mut Node, more: Node) {
 
 #[cfg(test)]
 #[path = "schema_tests.rs"]
-mod tests;
+pub(crate) mod tests;

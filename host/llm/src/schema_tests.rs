@@ -7,7 +7,7 @@ use super::*;
 const ALL: [Dialect; 3] = [Dialect::OpenAi, Dialect::Compatible, Dialect::Anthropic];
 
 /// The rules that providers publish for `parameters` and `input_schema`, and what their servers were seen to refuse.
-fn check_root(schema: &Value, dialect: Dialect) -> Result<(), String> {
+pub(crate) fn check_root(schema: &Value, dialect: Dialect) -> Result<(), String> {
     let map = schema.as_object().ok_or("the root is no object")?;
     if map.get("type") != Some(&json!("object")) {
         return Err("the root's type is not `object`".into());
@@ -212,7 +212,7 @@ fn renamed_properties_are_found_and_distinct() {
     assert!(found.iter().all(|(wire, _)| wire_key(wire) == *wire));
 }
 
-fn any_schema(typed: bool) -> impl Strategy<Value = Value> {
+pub(crate) fn any_schema(typed: bool) -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(json!({"type": "string"})),
         Just(json!({"type": "string", "minLength": 2, "pattern": "^[a-c]*$"})),

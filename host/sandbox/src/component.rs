@@ -1,6 +1,7 @@
 //! From a file's bytes to a component: what is no component, or too large, is refused with its reason.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use fief_core::id::{BadName, Digest};
@@ -150,23 +151,34 @@ pub(crate) struct Kinds {
     pub(crate) filter: bool,
 }
 
-/// Reads a component's bytes, and nothing that is none: a FIFO or a device would block or never end.
+/// The bytes of a regular file, `None` if it holds more than `most`: a FIFO or a device would block or never end, and
+/// what grows while it is read, as files of the system's own do, is cut.
+pub(crate) fn bytes(path: &Path, most: u64) -> io::Result<Option<Vec<u8>>> {
+    let metadata = std::fs::metadata(path)?;
+    if !metadata.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
+    if metadata.len() > most {
+        return Ok(None);
+    }
+    let mut bytes = Vec::new();
+    File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
+    Ok((bytes.len() as u64 <= most).then_some(bytes))
+}
+
+/// Reads a component's bytes, and nothing that is none.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, LoadError> {
     let unreadable = |error: io::Error| LoadError::Unreadable {
         path: path.into(),
         why: error.to_string(),
     };
-    let metadata = std::fs::metadata(path).map_err(unreadable)?;
-    if !metadata.is_file() {
-        return Err(unreadable(io::Error::other("not a regular file")));
-    }
-    if metadata.len() > MAX_COMPONENT {
+    let Some(bytes) = bytes(path, MAX_COMPONENT).map_err(unreadable)? else {
+        let size = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
         return Err(LoadError::TooLarge {
             path: path.into(),
-            size: metadata.len(),
+            size,
         });
-    }
-    let bytes = std::fs::read(path).map_err(unreadable)?;
+    };
     check(path, &bytes)?;
     Ok(bytes)
 }
@@ -221,3 +233,23 @@ pub(crate) fn kinds(component: &Component) -> Kinds {
 pub(crate) const TOOLS: &str = "fief:plugin/tools@0.1.0";
 /// The interface of filters.
 pub(crate) const FILTER: &str = "fief:plugin/filter@0.1.0";
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn no_more_is_read_than_may_be_whatever_a_files_size_says() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "12345").unwrap();
+        assert_eq!(bytes(file.path(), 5).unwrap().as_deref(), Some(&b"12345"[..]));
+        assert_eq!(bytes(file.path(), 4).unwrap(), None);
+        assert!(bytes(file.path().parent().unwrap(), 5).is_err());
+        if cfg!(target_os = "linux") {
+            assert!(bytes(Path::new("/dev/zero"), 5).is_err());
+            // A regular file by its kind, and empty by its size.
+            assert_eq!(bytes(Path::new("/proc/self/maps"), 5).unwrap(), None);
+        }
+    }
+}

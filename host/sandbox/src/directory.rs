@@ -138,12 +138,10 @@ fn read_manifest(path: &Path) -> Result<Parsed<plugin::PluginManifest>, LoadErro
         message,
         hint,
     };
-    let size = fs::metadata(path).map(|metadata| metadata.len());
-    let text = match size {
-        Ok(size) if size > MANIFEST => Err(io::Error::other(format!("{size} bytes; at most {MANIFEST} are read"))),
-        Ok(_) => fs::read_to_string(path),
-        Err(error) => Err(error),
-    };
+    let text = component::bytes(path, MANIFEST).and_then(|bytes| {
+        let bytes = bytes.ok_or_else(|| io::Error::other(format!("at most {MANIFEST} bytes are read")))?;
+        String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8 text"))
+    });
     let text = text.map_err(|error| bad(format!("`{}` cannot be read: {error}", path.display()), None))?;
     let source = Source::new(path.display().to_string(), text);
     plugin::parse(source).map_err(|errors| {

@@ -4,6 +4,7 @@ pub mod binary;
 pub mod collector;
 pub mod llmock;
 pub mod plugins;
+pub mod server;
 #[cfg(unix)]
 pub mod terminal;
 

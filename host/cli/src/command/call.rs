@@ -1,47 +1,26 @@
 //! `fief call`: one call, no model.
 
-use std::io::Read as _;
 use std::time::Instant;
 
-use fief::core::tool::OutcomeKind;
+use fief::core::tool::{Outcome, OutcomeKind};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::unbounded_channel;
 
 use super::host;
 use crate::args::Call;
 use crate::exit::{Exit, Fault};
-use crate::person;
 use crate::render::{self, Mode, View};
+use crate::{input, person};
 
 pub(crate) async fn call(args: Call) -> Result<Exit, Fault> {
     let arguments = arguments(&args.arguments)?;
     let host = host(&args.places, &args.allow, None).await?;
-    let (sender, mut events) = unbounded_channel();
-    let (asks, mut questions) = person::questions(args.json);
-    let mut view = View::new(if args.json { Mode::Quiet } else { Mode::People });
     let started = Instant::now();
-    let running = host.call(&args.tool, arguments, sender, asks);
-    let interrupted = tokio::signal::ctrl_c();
-    tokio::pin!(running, interrupted);
-    let outcome = loop {
-        tokio::select! {
-            outcome = &mut running => break outcome?,
-            Some(event) = events.recv() => view.event(&event),
-            Some(question) = questions.recv() => {
-                view.pause();
-                tokio::select! {
-                    () = person::answer(question) => {}
-                    outcome = &mut running => break outcome?,
-                    _ = &mut interrupted => return Ok(Exit::Interrupted),
-                }
-            }
-            _ = &mut interrupted => return Ok(Exit::Interrupted),
-        }
+    let outcome = watched(&host, &args, arguments).await;
+    super::flush(&host).await;
+    let Some(outcome) = outcome? else {
+        return Ok(Exit::Interrupted);
     };
-    while let Ok(event) = events.try_recv() {
-        view.event(&event);
-    }
-    view.pause();
     let text = outcome.text();
     if args.json {
         let result = json!({
@@ -68,16 +47,38 @@ pub(crate) async fn call(args: Call) -> Result<Exit, Fault> {
     }
 }
 
-fn arguments(text: &str) -> Result<Value, Fault> {
-    let mut read = String::new();
-    let text = if text == "-" {
-        std::io::stdin()
-            .read_to_string(&mut read)
-            .map_err(|error| Fault::usage(format!("standard input cannot be read: {error}")))?;
-        read.as_str()
-    } else {
-        text
+/// The call, shown to a person as it goes; none if it was interrupted.
+async fn watched(host: &fief::Host, args: &Call, arguments: Value) -> Result<Option<Outcome>, Fault> {
+    let (sender, mut events) = unbounded_channel();
+    let (asks, mut questions) = person::questions(args.json);
+    let mut view = View::new(if args.json { Mode::Quiet } else { Mode::People });
+    let running = host.call(&args.tool, arguments, sender, asks);
+    let interrupted = tokio::signal::ctrl_c();
+    tokio::pin!(running, interrupted);
+    let outcome = loop {
+        tokio::select! {
+            outcome = &mut running => break outcome?,
+            Some(event) = events.recv() => view.event(&event),
+            Some(question) = questions.recv() => {
+                view.pause();
+                tokio::select! {
+                    () = person::answer(question) => {}
+                    outcome = &mut running => break outcome?,
+                    _ = &mut interrupted => return Ok(None),
+                }
+            }
+            _ = &mut interrupted => return Ok(None),
+        }
     };
+    while let Ok(event) = events.try_recv() {
+        view.event(&event);
+    }
+    view.pause();
+    Ok(Some(outcome))
+}
+
+fn arguments(text: &str) -> Result<Value, Fault> {
+    let text = if text == "-" { &input::all()? } else { text };
     match serde_json::from_str(text) {
         Ok(arguments @ Value::Object(_)) => Ok(arguments),
         Ok(_) => {

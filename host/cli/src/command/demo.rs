@@ -274,6 +274,7 @@ impl Stage {
     fn options(&self, recording: &Recording) -> Result<HostOptions, Fault> {
         let mut options = HostOptions {
             forward_events: true,
+            observed: true,
             plugins: self.plugins.clone(),
             made: made(recording)?,
             builtin: Some(recording.builtin.iter().map(|name| (*name).to_owned()).collect()),
@@ -339,6 +340,7 @@ async fn play(recording: &Recording, options: HostOptions, as_json: bool) -> Res
             render::painted_note(&tree::tree(&events, Paint::for_stderr(), width().unwrap_or(120)).join("\n"));
         }
     }
+    super::flush(&host).await;
     match report.failure {
         Some(failure) if exit != Exit::Done => Err(Fault::new(exit, failure.message)),
         _ => Ok(exit),

@@ -128,7 +128,8 @@ async fn models(host: &Host, offline: bool, findings: &mut Vec<Finding>) {
         ));
     }
     for (name, config) in host.model_configs(default) {
-        if offline || config.provider == "script" {
+        // A recorded model is a file: reading it asks nobody.
+        if offline && config.provider != "script" {
             findings.push(Finding::Note(format!(
                 "model {name}: {} {}",
                 config.provider, config.model

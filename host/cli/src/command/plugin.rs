@@ -75,7 +75,8 @@ pub(crate) fn source(dir: &Path) -> Result<Source, Fault> {
 }
 
 fn read_manifest(file: &Path) -> Result<Parsed<PluginManifest>, Fault> {
-    let text = fs::read_to_string(file).map_err(|error| Fault::usage(format!("{}: {error}", file.display())))?;
+    let text =
+        fief::host::check::manifest_text(file).map_err(|error| Fault::usage(format!("{}: {error}", file.display())))?;
     manifest::parse(Text::new(file.display().to_string(), text)).map_err(|errors| {
         let message = errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
         errors

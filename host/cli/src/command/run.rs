@@ -1,11 +1,9 @@
 //! `fief run`: one task.
 
-use std::io::Read as _;
-
 use crate::args::Run;
 use crate::exit::{Exit, Fault};
 use crate::render::{self, Mode, View};
-use crate::watch;
+use crate::{input, watch};
 
 pub(crate) async fn run(args: Run) -> Result<Exit, Fault> {
     let task = task_text(&args.task)?;
@@ -38,15 +36,7 @@ pub(crate) async fn run(args: Run) -> Result<Exit, Fault> {
 
 /// The task as it is given, or all of standard input.
 fn task_text(task: &str) -> Result<String, Fault> {
-    let text = if task == "-" {
-        let mut bytes = Vec::new();
-        std::io::stdin()
-            .read_to_end(&mut bytes)
-            .map_err(|error| Fault::usage(format!("standard input cannot be read: {error}")))?;
-        String::from_utf8(bytes).map_err(|_| Fault::usage("standard input is not UTF-8 text"))?
-    } else {
-        task.to_owned()
-    };
+    let text = if task == "-" { input::all()? } else { task.to_owned() };
     if text.trim().is_empty() {
         return Err(
             Fault::usage("the task is empty").hint("write what is to be done, or `-` to read it from standard input")

@@ -269,6 +269,14 @@ impl Emitter {
         self.stream.check_record(written);
     }
 
+    /// Tells the collector alone, if there is one, of what happens: nobody watches it and no record is kept.
+    pub(crate) fn tell_of(&self, kind: EventKind) {
+        if self.stream.trace.is_some() {
+            let event = self.stream.redacted(self.stream.stamp(&self.source, kind));
+            self.tell(&Note::Event(&event));
+        }
+    }
+
     /// Tells the collector, if there is one, what no event says.
     pub(crate) fn tell(&self, note: &Note<'_>) {
         if let Some(trace) = &self.stream.trace {

@@ -1,11 +1,12 @@
 //! Archetypes that a person wants checked, wherever they lie.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use fief_core::manifest::archetype::Archetype;
 use fief_core::manifest::archetype::mapping::ToolMapping;
 use fief_core::manifest::archetype::markdown::Known;
 use fief_core::manifest::error::{ManifestError, ManifestWarning};
+use fief_core::manifest::files::{FileError, Files as _};
 use fief_core::manifest::registry;
 use fief_core::world::canonicalise;
 
@@ -22,6 +23,14 @@ pub struct Checked {
     pub errors: Vec<ManifestError>,
     /// What has no effect.
     pub warnings: Vec<ManifestWarning>,
+}
+
+/// The text of a manifest that a person names: of a regular file, and of bounded size.
+///
+/// # Errors
+/// Why it cannot be had.
+pub fn manifest_text(path: &Path) -> Result<String, FileError> {
+    Disk { base: PathBuf::new() }.read(path)
 }
 
 impl Host {

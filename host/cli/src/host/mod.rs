@@ -74,6 +74,9 @@ pub struct HostOptions {
     pub forward_events: bool,
     /// Where spans are sent, in place of what the configuration and the environment say. [`Host::flush`] waits for them.
     pub telemetry: Option<Telemetry>,
+    /// Whether spans are sent where the operator's `[telemetry]` and OpenTelemetry's variables say, though nothing else
+    /// of the configuration is read. With `configured` they are anyway.
+    pub observed: bool,
     /// Told what takes long, for a person.
     pub progress: Option<Progress>,
 }
@@ -120,6 +123,7 @@ impl HostOptions {
             instructions: HashMap::new(),
             forward_events: false,
             telemetry: None,
+            observed: false,
             progress: None,
         }
     }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use fief_core::manifest::archetype::mapping::ToolMapping;
 use fief_core::manifest::archetype::markdown::Known;
 use fief_core::manifest::error::ManifestWarning;
+use fief_core::manifest::files::Files as _;
 use fief_core::manifest::registry::{self, Registry};
 use fief_core::world::World;
 use fief_sandbox::redact::Redactor;
@@ -14,7 +15,7 @@ use fief_sandbox::secret::{EnvironmentSecrets, Secrets, parse_secrets};
 use secrecy::SecretString;
 
 use super::files::Disk;
-use super::models::Models;
+use super::models::{self, Models};
 use super::plugins::Plugins;
 use super::settings::{self, Settings};
 use super::supply::HostSupply;
@@ -72,24 +73,24 @@ impl Host {
                 Err(error) => warnings.push(format!("{}: {error}", secret.rule)),
             }
         }
+        let keys = models::keys(&config.models, &|name| std::env::var(name).ok(), &secrets);
+        values.extend(keys.values().cloned());
         let models = Models {
             configured: config.models.clone(),
             made: options.models.clone(),
-            secrets,
+            keys,
             directory: work.clone(),
             clients: Mutex::default(),
         };
-        let keys = config
-            .models
-            .values()
-            .filter_map(fief_llm::key_variable)
-            .map(str::to_owned);
-        let keys = keys.chain(["OPENAI_API_KEY", "ANTHROPIC_API_KEY"].map(str::to_owned));
-        values.extend(keys.filter_map(|variable| models.key(&variable)));
-        let told = match (&options.telemetry, options.configured) {
-            (Some(telemetry), _) => telemetry::Settings::read(telemetry, &|_| None),
-            (None, true) => telemetry::Settings::read(&config.telemetry, &|name| std::env::var(name).ok()),
-            (None, false) => telemetry::Settings::default(),
+        let environment = |name: &str| std::env::var(name).ok();
+        let told = match (&options.telemetry, options.configured, options.observed) {
+            (Some(telemetry), _, _) => telemetry::Settings::read(telemetry, &|_| None),
+            (None, true, _) => telemetry::Settings::read(&config.telemetry, &environment),
+            (None, false, true) => {
+                let own = settings::telemetry(&folders, &mut warnings);
+                telemetry::Settings::read(&own, &environment)
+            }
+            (None, false, false) => telemetry::Settings::default(),
         };
         values.extend(told.secrets.iter().cloned());
         warnings.extend(told.warnings.iter().cloned());
@@ -162,10 +163,10 @@ fn directories(work: &Path, flags: &[PathBuf], configured: Option<&[PathBuf]>, o
 fn secrets_file(work: &Path, path: Option<&Path>) -> Result<BTreeMap<String, SecretString>, Error> {
     let Some(path) = path else { return Ok(BTreeMap::new()) };
     let path = work.join(path);
-    let text = std::fs::read_to_string(&path).map_err(|error| Error::Io {
-        path: path.clone(),
-        error,
-    })?;
+    // As a manifest is read: a FIFO would wait for ever, and a device may never end.
+    let text = Disk { base: work.into() }
+        .read(&path)
+        .map_err(|error| Error::usage(format!("{}: {error}", path.display())))?;
     parse_secrets(&text).map_err(|error| Error::usage(format!("{}, {error}", path.display())))
 }
 
@@ -209,6 +210,39 @@ fn archetypes(
         Err(more) => {
             errors.extend(more);
             Err(Error::Manifest(errors))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_secrets_file_is_a_regular_file_of_bounded_size() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("secrets.env");
+        let read = || secrets_file(place.path(), Some(Path::new("secrets.env")));
+        assert!(
+            read()
+                .unwrap_err()
+                .to_string()
+                .ends_with("secrets.env: there is no such file or directory")
+        );
+        std::fs::write(&file, "KEY=value\n").unwrap();
+        assert_eq!(read().unwrap().len(), 1);
+        std::fs::write(&file, "#".repeat((4 << 20) + 1)).unwrap();
+        assert!(read().unwrap_err().to_string().contains("larger than"));
+        #[cfg(unix)]
+        {
+            std::fs::remove_file(&file).unwrap();
+            std::os::unix::fs::symlink("/dev/zero", &file).unwrap();
+            assert!(read().unwrap_err().to_string().contains("not a regular file"));
+            std::fs::remove_file(&file).unwrap();
+            let made = std::process::Command::new("mkfifo").arg(&file).status();
+            assert!(made.is_ok_and(|made| made.success()));
+            assert!(read().unwrap_err().to_string().contains("not a regular file"));
         }
     }
 }

@@ -14,12 +14,24 @@ impl Host {
         let probe = fief_llm::probe(name, &config, key, &self.0.models.options())
             .await
             .map_err(|error| error.to_string())?;
+        if config.provider == "script" {
+            return Ok((format!("{} is a recorded model, and sound", probe.place), Vec::new()));
+        }
         let mut text = format!("{} answered in {} ms", probe.place, probe.time.as_millis());
         if let Some(model) = &probe.model {
             text.push_str(&format!(" as {model}"));
         }
+        if let Some(usage) = &probe.usage {
+            text.push_str(&format!(
+                ", {} tokens in, {} out",
+                usage.input_tokens, usage.output_tokens
+            ));
+        }
         if !probe.streamed {
             text.push_str(", not streamed");
+        }
+        if probe.tools == Some(true) {
+            text.push_str(", takes tools");
         }
         Ok((text, probe.findings()))
     }

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use fief_core::manifest::config::{self, Config, ConfigFile, layer};
+use fief_core::manifest::config::{self, Config, ConfigFile, Telemetry, layer};
 use fief_core::manifest::error::{ManifestWarning, Source};
 use fief_core::manifest::files::{FileError, Files};
 
@@ -83,6 +83,23 @@ fn read_from(
     settings.config = layered.config;
     settings.untrusted = true;
     Ok(settings)
+}
+
+/// The operator's `[telemetry]` alone, for what reads nothing else of the configuration. A file with a fault is a
+/// warning, since nothing hangs on it here.
+pub(super) fn telemetry(folders: &Folders, warnings: &mut Vec<String>) -> Telemetry {
+    let path = folders.config_file();
+    if !path.is_file() {
+        return Telemetry::default();
+    }
+    let disk = Disk { base: PathBuf::new() };
+    match read_file(&disk, &path) {
+        Ok(read) => read.parsed.config.telemetry,
+        Err(error) => {
+            warnings.push(error.to_string());
+            Telemetry::default()
+        }
+    }
 }
 
 /// What the host itself obeys or keeps, beside the directories of plugins and archetypes: nothing that a tool may write.

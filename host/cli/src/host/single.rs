@@ -1,21 +1,79 @@
 //! One call of one tool, without a model: what the plugin needs, within policy.
 
 use std::sync::Arc;
+use std::time::Instant;
 
-use fief_core::event::Event;
+use fief_core::event::{Event, EventKind};
 use fief_core::id::{PluginName, ToolRef};
 use fief_core::manifest::archetype::{Archetype, GrantRequest, ToolGrant};
 use fief_core::plan::{self, LeftOut};
-use fief_core::tool::{Invocation, Outcome, OutcomeKind};
+use fief_core::tool::{Declaration, Invocation, Outcome, OutcomeKind};
 use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::Host;
-use crate::drive::Run;
+use crate::clock;
 use crate::drive::agent::Body;
 use crate::drive::ask::{Asker, Question};
 use crate::drive::stream::{Emitter, EventStream, Source};
+use crate::drive::{Run, millis};
 use crate::error::Error;
+use crate::telemetry::{Note, Profile};
+
+/// The id of the one call; those that its plugin makes are numbered below it.
+const CALL: &str = "1";
+
+/// What the collector is told of the call. No watcher and no record is: whoever makes one call has its outcome.
+struct Told {
+    emitter: Emitter,
+    tool: ToolRef,
+    started: Instant,
+    ended: bool,
+}
+
+impl Told {
+    fn begin(emitter: Emitter, tool: &ToolRef, arguments: &Value) -> Self {
+        emitter.tell_of(EventKind::ToolStarted {
+            call: CALL.into(),
+            plugin: Some(tool.plugin.to_string()),
+            tool: tool.to_string(),
+            arguments: arguments.clone(),
+        });
+        Self {
+            emitter,
+            tool: tool.clone(),
+            started: Instant::now(),
+            ended: false,
+        }
+    }
+
+    fn end(mut self, outcome: Outcome) -> Outcome {
+        self.tell(outcome.kind, outcome.text(), outcome.detail.clone());
+        outcome
+    }
+
+    fn tell(&mut self, outcome: OutcomeKind, content: String, error: Option<String>) {
+        self.ended = true;
+        self.emitter.tell_of(EventKind::ToolFinished {
+            call: CALL.into(),
+            plugin: Some(self.tool.plugin.to_string()),
+            tool: self.tool.to_string(),
+            outcome,
+            content,
+            error,
+            ms: millis(self.started),
+        });
+    }
+}
+
+impl Drop for Told {
+    /// Whoever waited for the call has gone.
+    fn drop(&mut self) {
+        if !self.ended {
+            self.tell(OutcomeKind::Cancelled, "the call was cancelled".into(), None);
+        }
+    }
+}
 
 impl Host {
     /// Calls a tool with what its plugin needs, as wide as policy. Progress goes to `events`.
@@ -48,16 +106,19 @@ impl Host {
             ..(**world).clone()
         });
         let planned = plan::main(&world, &archetype)?;
+        let trace = self.trace(&clock::run_id());
+        let stream = EventStream::traced("call".into(), self.redactor(), None, 0, Some(events), trace);
+        let emitter = Emitter::new(stream.clone(), Source::default());
         let Some((_, spec)) = planned.spec.tools.get(&tool.to_string()) else {
             // Every interface that is missing is named there, with the flag that would allow it.
             let why: Vec<String> = planned.left_out.iter().map(LeftOut::with_flag).collect();
-            return Ok(Outcome::refused(OutcomeKind::Denied, why.join("\n")));
+            let refused = Outcome::refused(OutcomeKind::Denied, why.join("\n"));
+            return Ok(Told::begin(emitter, &tool, &arguments).end(refused));
         };
-        let stream = EventStream::new("call".into(), self.redactor(), None, 0, Some(events));
         let run = Run::new(
             world,
             self.supply(),
-            stream.clone(),
+            stream,
             Asker::new(questions),
             self.instructions(),
             0,
@@ -69,16 +130,27 @@ impl Host {
         checked
             .check(&arguments)
             .map_err(|error| Error::usage(format!("the arguments of `{tool}`: {error}")))?;
-        let body = Body::with_tools(run, planned.spec, Emitter::new(stream, Source::default()))
+        let declaration = Declaration {
+            name: tool.to_string(),
+            description: spec.description.clone(),
+            input_schema: spec.input_schema.clone(),
+        };
+        emitter.tell(&Note::Agent(&Profile {
+            declarations: [declaration].into(),
+            ..Profile::default()
+        }));
+        let body = Body::with_tools(run, planned.spec, emitter.clone())
             .await
             .map_err(Error::usage)?;
-        Ok(body
+        let told = Told::begin(emitter, &tool, &arguments);
+        let outcome = body
             .call(Invocation {
-                call: "1".into(),
+                call: CALL.into(),
                 tool,
                 arguments,
             })
-            .await)
+            .await;
+        Ok(told.end(outcome))
     }
 
     /// The tool that is meant by `PLUGIN.TOOL`.

@@ -1,7 +1,7 @@
 //! Reading what past runs left, also those that were killed.
 
 use std::fs::{self, File};
-use std::io::{self, BufRead as _, BufReader};
+use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
 use fief_core::event::Event;
@@ -66,10 +66,13 @@ impl Past {
     /// [`PastError`] if `run.json` is missing or damaged.
     pub fn open(folder: PathBuf) -> Result<Self, PastError> {
         let path = folder.join("run.json");
-        let text = fs::read_to_string(&path).map_err(|error| PastError::Io {
-            path: path.clone(),
-            error,
-        })?;
+        let mut text = String::new();
+        regular(&path)
+            .and_then(|mut file| file.read_to_string(&mut text))
+            .map_err(|error| PastError::Io {
+                path: path.clone(),
+                error,
+            })?;
         let info = serde_json::from_str(&text).map_err(|error| PastError::Damaged {
             path,
             line: error.line(),
@@ -181,9 +184,17 @@ pub fn find(runs: &Path, run: &str) -> Result<Past, PastError> {
     }
 }
 
+/// Opens what ends: a record may be of any size, but a FIFO or a device in its place would be read for ever.
+fn regular(path: &Path) -> io::Result<File> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    File::open(path)
+}
+
 /// How many lines a file has; none if it is missing.
 pub(super) fn count_lines(path: &Path) -> io::Result<u64> {
-    match File::open(path) {
+    match regular(path) {
         Ok(file) => {
             let mut count = 0;
             for line in BufReader::new(file).split(b'\n') {
@@ -217,7 +228,10 @@ fn lines(path: &Path) -> Result<Vec<(Place<'_>, Value)>, PastError> {
         path: path.into(),
         error,
     };
-    let bytes = fs::read(path).map_err(failed)?;
+    let mut bytes = Vec::new();
+    regular(path)
+        .and_then(|mut file| file.read_to_end(&mut bytes))
+        .map_err(failed)?;
     let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
     bytes[..whole]
         .split(|byte| *byte == b'\n')

@@ -116,8 +116,7 @@ impl Tree {
     fn event(&mut self, session: &SessionId, at: u64, event: &Event) -> Vec<Span> {
         match &event.kind {
             EventKind::RunStarted { task, archetype, .. } => {
-                let unique = Digest::of(format!("{}\n{at}", self.run).as_bytes());
-                self.trace.copy_from_slice(&unique.bytes()[..16]);
+                self.begin(at);
                 self.agent(session, None, archetype, task, at);
                 Vec::new()
             }
@@ -208,6 +207,12 @@ impl Tree {
         }
     }
 
+    /// Begins a trace.
+    fn begin(&mut self, at: u64) {
+        let unique = Digest::of(format!("{}\n{at}", self.run).as_bytes());
+        self.trace.copy_from_slice(&unique.bytes()[..16]);
+    }
+
     fn session(&mut self, session: &SessionId) -> &mut Session {
         self.sessions.entry(session.clone()).or_default()
     }
@@ -254,6 +259,10 @@ impl Tree {
     }
 
     fn tool(&mut self, session: &SessionId, call: &str, plugin: Option<&str>, tool: &str, start: u64) -> Open {
+        if self.trace == [0; 16] {
+            // One call of a person's, above which no agent stands, is a trace of its own.
+            self.begin(start);
+        }
         let parent = self
             .sessions
             .get(session)

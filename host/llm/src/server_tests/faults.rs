@@ -138,6 +138,7 @@ async fn slow_headers_and_an_idle_stream_time_out() {
     for format in formats() {
         for (acts, words) in [
             (vec![Act::Hang], "no answer began"),
+            (vec![Act::Send(stream("")[..20].to_vec()), Act::Hang], "no answer began"),
             (vec![Act::Send(stream(&format.events[0])), Act::Hang], "nothing came"),
             (
                 vec![Act::Send(whole(&format.whole)[..120].to_vec()), Act::Hang],
@@ -290,6 +291,7 @@ async fn a_server_that_asks_to_wait_is_obeyed_within_bounds() {
         check(&asked, format.provider);
         assert!(started.elapsed() >= Duration::from_millis(300));
         assert!(asked.retries[0].contains("slow down"));
+        assert_eq!(asked.waits, [300], "the watcher is told how long");
         // A date long past is no wait, and one far off is no use.
         let fake = Fake::start(vec![
             vec![Act::Send(busy("Thu, 01 Jan 2015 00:00:00 GMT"))],
@@ -302,6 +304,38 @@ async fn a_server_that_asks_to_wait_is_obeyed_within_bounds() {
         assert_eq!(failed.kind, ModelErrorKind::Unavailable);
         assert!(failed.message.ends_with("; the server asks to wait 3600 s"), "{failed}");
         assert!(asked.retries.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn retries_end_by_number_and_by_time() {
+    for format in formats() {
+        let body = (format.error)("overloaded_error", "busy").to_string();
+        let busy = |after: &str| {
+            let length = body.len();
+            format!("HTTP/1.1 503 Busy\r\n{after}content-length: {length}\r\n\r\n{body}").into_bytes()
+        };
+        let mut options = options();
+        options.retry.retries = 4;
+        let fake = Fake::answering(busy("")).await;
+        let model = client("local", &config(format.provider, &fake.origin), None, &options).unwrap();
+        let asked = ask(&*model, request()).await;
+        assert_eq!(
+            (asked.retries.len(), fake.received().len()),
+            (4, 5),
+            "{}",
+            format.provider
+        );
+        assert!(asked.waits.iter().all(|wait| *wait <= 5), "{:?}", asked.waits);
+        assert!(asked.outcome.unwrap_err().message.ends_with("(after 5 attempts)"));
+        // Each wait that the server asks for is allowed, all of them together are not.
+        options.retry.retries = 100;
+        options.retry.total = Duration::from_millis(250);
+        let fake = Fake::answering(busy("retry-after: 0.1\r\n")).await;
+        let model = client("local", &config(format.provider, &fake.origin), None, &options).unwrap();
+        let asked = ask(&*model, request()).await;
+        assert_eq!(asked.outcome.unwrap_err().kind, ModelErrorKind::Unavailable);
+        assert!(asked.retries.len() <= 2, "{:?}", asked.waits);
     }
 }
 

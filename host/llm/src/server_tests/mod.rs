@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod calls;
 mod faults;
 mod odd;
+mod providers;
 mod reading;
 mod recorded;
 
@@ -120,6 +122,21 @@ fn formats() -> Vec<Format> {
             error: |kind, message| json!({"type": "error", "error": {"type": kind, "message": message}}),
         },
     ]
+}
+
+/// Whoever adds a format adds it to [`formats`], and so to every test of a fault.
+#[test]
+fn every_provider_is_tested_with_every_fault() {
+    let tested: Vec<&str> = formats().iter().map(|format| format.provider).collect();
+    for provider in crate::wire::PROVIDERS {
+        assert!(tested.contains(&provider.name), "{}", provider.name);
+        // One line beside its file makes it known everywhere.
+        let found = crate::find(&format!("{}:m", provider.name), &std::collections::BTreeMap::new()).unwrap();
+        assert_eq!((found.provider.as_str(), found.model.as_str()), (provider.name, "m"));
+        assert_eq!(crate::key_variable(&found), Some(provider.key_env));
+        assert!(crate::key_variables().any(|variable| variable == provider.key_env));
+        assert!(provider.base_url.starts_with("https://"));
+    }
 }
 
 /// The connection that plays the right answer.

@@ -90,3 +90,6 @@ formats! {
     anthropic
     openai
 }
+
+#[cfg(test)]
+mod declared_tests;

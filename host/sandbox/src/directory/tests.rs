@@ -76,6 +76,9 @@ async fn the_good_load_and_the_bad_are_named() {
     put(&dir, "wrong.toml", "[plugin]\nnmae = \"wrong\"\n");
     put(&dir, "readme.txt", "no plugin");
     std::os::unix::fs::symlink("nowhere", dir.path().join("gone.wasm")).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", dir.path().join("endless.wasm")).unwrap();
+    put(&dir, "huge.wasm", guest("abcdef"));
+    put(&dir, "huge.toml", "#".repeat((1 << 20) + 1));
 
     let scan = scan(&fresh(&store), &[&dir]).await;
     assert_eq!(names(&scan), ["good", "named"]);
@@ -96,12 +99,14 @@ async fn the_good_load_and_the_bad_are_named() {
         ("fief.wasm", "reserved"),
         ("second.wasm", "another plugin named `good`"),
         ("gone.wasm", "cannot be read"),
+        ("endless.wasm", "not a regular file"),
+        ("huge.wasm", "at most 1048576 bytes are read"),
         ("wrong.wasm", "nmae"),
     ] {
         let said = said(file);
         assert!(said.contains(says), "{file}: {said}");
     }
-    assert_eq!(scan.problems.len(), 10, "{:?}", scan.problems);
+    assert_eq!(scan.problems.len(), 12, "{:?}", scan.problems);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -246,18 +246,21 @@ struct Counts {
     written: u64,
     cached: u64,
     output: u64,
+    /// Within the output.
+    thoughts: u64,
 }
 
 impl Counts {
     fn add(&mut self, usage: Option<&Value>) {
         let Some(usage) = usage else { return };
         for (key, count) in [
-            ("input_tokens", &mut self.fresh),
-            ("cache_creation_input_tokens", &mut self.written),
-            ("cache_read_input_tokens", &mut self.cached),
-            ("output_tokens", &mut self.output),
+            ("/input_tokens", &mut self.fresh),
+            ("/cache_creation_input_tokens", &mut self.written),
+            ("/cache_read_input_tokens", &mut self.cached),
+            ("/output_tokens", &mut self.output),
+            ("/output_tokens_details/thinking_tokens", &mut self.thoughts),
         ] {
-            if let Some(told) = usage.get(key).and_then(Value::as_u64) {
+            if let Some(told) = usage.pointer(key).and_then(Value::as_u64) {
                 self.known = true;
                 // The end repeats the start's counts, or leaves them out, or says 0.
                 *count = told.max(*count);
@@ -270,7 +273,7 @@ impl Counts {
             input_tokens: self.fresh + self.written + self.cached,
             output_tokens: self.output,
             cached_tokens: self.cached,
-            reasoning_tokens: 0,
+            reasoning_tokens: self.thoughts,
             cost: None,
         })
     }

@@ -185,6 +185,28 @@ fn a_history_is_written_as_the_format_demands() {
 }
 
 #[test]
+fn tokens_are_counted_streamed_and_whole() {
+    let first = json!({"input_tokens": 5, "cache_creation_input_tokens": 7, "cache_read_input_tokens": 11,
+        "output_tokens": 1});
+    let last = json!({"output_tokens": 41, "output_tokens_details": {"thinking_tokens": 34}});
+    let text = json!({"type": "text", "text": "x"});
+    let (streamed, _) = read(&[
+        json!({"type": "message_start", "message": {"usage": first}}),
+        start(0, text.clone()),
+        json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": last}),
+    ])
+    .unwrap();
+    let mut usage = first.as_object().unwrap().clone();
+    usage.extend(last.as_object().unwrap().clone());
+    let body = json!({"content": [text], "stop_reason": "end_turn", "usage": usage});
+    let whole = Messages::default().whole(body).unwrap().usage.unwrap();
+    for usage in [streamed.usage, whole] {
+        assert_eq!((usage.input_tokens, usage.cached_tokens), (23, 11), "what is read and written is input too");
+        assert_eq!((usage.output_tokens, usage.reasoning_tokens), (41, 34));
+    }
+}
+
+#[test]
 fn addresses_are_completed() {
     for (base, expected) in [
         ("https://api.anthropic.com/v1", "https://api.anthropic.com/v1/messages"),

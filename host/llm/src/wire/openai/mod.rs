@@ -30,6 +30,8 @@ pub(crate) struct ChatCompletions {
     official: bool,
     /// Azure reads keys from a header of its own.
     azure: bool,
+    /// OpenRouter passes a mark on to Anthropic, whose models cache nothing without one.
+    openrouter: bool,
     /// Whether the output limit is named `max_completion_tokens`: OpenAI's newer models refuse the old name, and most
     /// other servers do not know the new one.
     new_limit: AtomicBool,
@@ -47,6 +49,7 @@ impl ChatCompletions {
         Self {
             official,
             azure,
+            openrouter: host == "openrouter.ai" || host.ends_with(".openrouter.ai"),
             new_limit: AtomicBool::new(official),
             no_stream_options: AtomicBool::new(false),
             no_parallel: AtomicBool::new(false),

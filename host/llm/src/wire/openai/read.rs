@@ -329,7 +329,9 @@ fn usage(usage: &Value) -> Option<Usage> {
         return None;
     }
     let (input, output) = (input.unwrap_or(0), output.unwrap_or(0));
-    let reasoning = count("/completion_tokens_details/reasoning_tokens").unwrap_or(0);
+    let reasoning = count("/completion_tokens_details/reasoning_tokens")
+        .or_else(|| count("/output_tokens_details/reasoning_tokens"))
+        .unwrap_or(0);
     // xAI and Google count thoughts beside the output, which only their total tells.
     let beside = reasoning > 0 && count("/total_tokens") == Some(input + output + reasoning);
     Some(Usage {

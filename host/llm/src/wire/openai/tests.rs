@@ -367,6 +367,64 @@ fn neighbouring_user_messages_are_one() {
 }
 
 #[test]
+fn the_cache_is_marked_where_a_mark_helps() {
+    let request = fake::request();
+    for (base, model, marked) in [
+        ("https://openrouter.ai/api/v1", "anthropic/claude-sonnet-4.5", true),
+        ("https://openrouter.ai/api/v1", "qwen/qwen3", false),
+        ("https://openrouter.ai.example/v1", "anthropic/claude-sonnet-4.5", false),
+        ("https://api.openai.com/v1", "gpt-5", false),
+        ("http://127.0.0.1:8080/v1", "anthropic/claude-sonnet-4.5", false),
+    ] {
+        let format = ChatCompletions::new(&base.parse().unwrap());
+        let generation = Generation::default();
+        let body = format.body(&Question { model, request: &request, generation, stream: true });
+        let expected = marked.then(|| json!({"type": "ephemeral"}));
+        assert_eq!(body.get("cache_control"), expected.as_ref(), "{base} {model}");
+    }
+}
+
+#[test]
+fn every_reason_maps_to_the_closed_set() {
+    for (reasons, finish) in [
+        (&["stop", "eos", "eos_token", "end_turn", "stop_sequence", "STOP"][..], Finish::Stop),
+        (&["length", "max_tokens", "model_length", "MAX_TOKENS"], Finish::Length),
+        (&["content_filter", "safety", "recitation", "SAFETY", "RECITATION"], Finish::Filter),
+        (&["tomorrow", "pause", "unknown"], Finish::Other),
+    ] {
+        for reason in reasons {
+            let (answer, _) = read(&[delta(json!({"content": "a"})), end(reason)]).unwrap();
+            assert_eq!(answer.finish, finish, "{reason}");
+        }
+    }
+    for reason in ["tool_calls", "tool_use", "function_call", "stop", "tomorrow"] {
+        let call = piece(Some(0), Some("a"), Some("files__read"), json!("{}"));
+        assert_eq!(read(&[call, end(reason)]).unwrap().0.finish, Finish::ToolCalls, "{reason}");
+    }
+}
+
+#[test]
+fn tokens_are_counted_wherever_a_server_puts_them() {
+    for (usage, expected) in [
+        (json!({"prompt_tokens": 9, "completion_tokens": 2}), (9, 2, 0, 0)),
+        (json!({"prompt_tokens": 9, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 4},
+            "completion_tokens_details": {"reasoning_tokens": 1}, "total_tokens": 11}), (9, 2, 4, 1)),
+        (json!({"prompt_tokens": 9, "completion_tokens": 2, "prompt_cache_hit_tokens": 4}), (9, 2, 4, 0)),
+        (json!({"prompt_tokens": 9, "completion_tokens": 2, "cached_tokens": 4}), (9, 2, 4, 0)),
+        (json!({"input_tokens": 9, "output_tokens": 2, "output_tokens_details": {"reasoning_tokens": 1}}), (9, 2, 0, 1)),
+        (json!({"prompt_tokens": 9, "completion_tokens": 0, "prompt_tokens_details": null}), (9, 0, 0, 0)),
+    ] {
+        let told = |place: Value| {
+            let usage = read(&[delta(json!({"content": "a"})), place]).unwrap().0.usage;
+            (usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.reasoning_tokens)
+        };
+        assert_eq!(told(json!({"choices": [], "usage": usage})), expected, "{usage}");
+        let inside = json!({"choices": [{"delta": {}, "finish_reason": "stop", "usage": usage}]});
+        assert_eq!(told(inside), expected, "{usage}");
+    }
+}
+
+#[test]
 fn addresses_are_completed() {
     for (base, expected) in [
         ("http://127.0.0.1:8080", "http://127.0.0.1:8080/v1/chat/completions"),

@@ -52,6 +52,11 @@ pub(super) fn body(format: &ChatCompletions, question: &Question<'_>) -> Value {
             put(key, value);
         }
     }
+    if format.openrouter && question.model.starts_with("anthropic/") {
+        // The last block that can be cached, and it moves on as the history grows. Everybody else who caches does so
+        // unasked.
+        put("cache_control", json!({"type": "ephemeral"}));
+    }
     put("stream", question.stream.into());
     if question.stream && !format.no_stream_options.load(Ordering::Relaxed) {
         put("stream_options", json!({"include_usage": true}));

@@ -311,8 +311,8 @@ impl Reader<'_> {
             let quote = format!("a quote before `{}` may end its string or belong to it", self.ahead());
             Err(format!("{quote}: escape the quotes inside strings"))
         };
-        let next = |text: &str| -> Option<usize> { blank(text) };
-        let Some(skip) = next(self.rest()) else {
+        // What looks like a comment may be the rest of the string, and the quote in it the string's end: `"echo " // x"`.
+        let Some(skip) = blank(self.rest()).filter(|skip| quotes(&self.rest()[..*skip]) == 0) else {
             return unclear();
         };
         let rest = &self.rest()[skip..];
@@ -320,7 +320,8 @@ impl Reader<'_> {
         match chars.next() {
             None => Ok(true),
             Some(c @ (',' | '}' | ']')) => {
-                let Some(skip) = next(chars.as_str()) else {
+                let between = |skip: &usize| quotes(&chars.as_str()[..*skip]).is_multiple_of(2);
+                let Some(skip) = blank(chars.as_str()).filter(between) else {
                     return unclear();
                 };
                 let after = chars.as_str()[skip..].chars().next();
@@ -357,6 +358,10 @@ impl Reader<'_> {
             None => format!("the JSON breaks off where {wanted} must stand"),
         }
     }
+}
+
+fn quotes(text: &str) -> usize {
+    text.bytes().filter(|byte| *byte == b'"').count()
 }
 
 /// The length of the white space and comments that `text` starts with; `None` if a comment has no end.
