@@ -32,6 +32,7 @@ use tokio_util::sync::CancellationToken;
 use crate::drive::Run;
 use crate::drive::agent::{Body, Course};
 use crate::drive::ask::{Asker, Question};
+use crate::drive::kit::Kit;
 use crate::drive::stream::{Emitter, EventStream, Source};
 use crate::error::Error;
 use crate::host::Host;
@@ -57,7 +58,6 @@ pub struct Session {
     course: Course,
     started: bool,
     system: String,
-    warnings: Vec<String>,
     history: Vec<Message>,
     /// Where the record is to go: it is begun by the first task, since what never ran is no run.
     runs: Option<PathBuf>,
@@ -136,12 +136,13 @@ impl Host {
             stream.clone(),
             asker,
             self.instructions(),
+            self.validators(),
             children,
         );
         let emitter = Emitter::new(stream, Source::default());
-        let body = Body::new(run, spec, emitter, crate::drive::Slot::default())
-            .await
-            .map_err(Error::usage)?;
+        let supplied = run.supply.model(&spec.model).map_err(Error::usage)?;
+        let kit = Kit::new(&*run.supply, spec, warnings).await.map_err(Error::usage)?;
+        let body = Body::new(run, kit, supplied, emitter, crate::drive::Slot::default());
         let system = body.system("", false).await.map_err(Error::usage)?;
         if let Some(runs) = &record {
             private::create_dir(runs).map_err(|error| Error::Io {
@@ -153,7 +154,6 @@ impl Host {
             course: Course::new(body),
             started: false,
             system,
-            warnings,
             history,
             runs: record,
             kept: None,
@@ -232,13 +232,13 @@ impl Session {
     async fn first(&mut self, task: String, token: CancellationToken) -> Report {
         if let Some(record) = &self.kept {
             let stream = self.course.body().emitter.stream();
-            stream.check_record(record.set_task(&stream.redact(&task)));
+            stream.check_record(record.set_task(&stream.redact(task.clone())));
         }
         let start = Start {
             task,
             system: std::mem::take(&mut self.system),
             history: Arc::new(std::mem::take(&mut self.history)),
-            warnings: std::mem::take(&mut self.warnings),
+            warnings: self.course.body().kit.warnings.clone(),
             ..Start::default()
         };
         self.course.start(start, token).await

@@ -48,6 +48,8 @@ pub struct Account {
     cost: f64,
     children: u32,
     reserved: HashMap<String, Reservation>,
+    /// The sum of all reservations: a parent asks for it once for each of its children.
+    held: Reservation,
 }
 
 /// What is set aside for one child, itself included.
@@ -87,14 +89,7 @@ impl Account {
     /// What can still be spent or reserved.
     #[must_use]
     pub fn left(&self) -> Allowance {
-        let held = self
-            .reserved
-            .values()
-            .fold(Reservation::default(), |sum, one| Reservation {
-                tokens: sum.tokens.saturating_add(one.tokens),
-                cost: sum.cost + one.cost,
-                children: sum.children.saturating_add(one.children),
-            });
+        let held = self.held;
         Allowance {
             tokens: self
                 .limit
@@ -166,22 +161,44 @@ impl Account {
                 .children
                 .map_or(0, |_| granted.children.unwrap_or(0).saturating_add(1)),
         };
+        self.give_back(call);
         self.reserved.insert(call.into(), held);
+        self.held.tokens = self.held.tokens.saturating_add(held.tokens);
+        self.held.cost += held.cost;
+        self.held.children = self.held.children.saturating_add(held.children);
         Ok(granted)
     }
 
     /// Gives a reservation back whole: the child never started.
     pub fn release(&mut self, call: &str) {
-        self.reserved.remove(call);
+        self.give_back(call);
     }
 
     /// Gives a reservation back and books what the child's tree cost instead: `usage`, and the child and its
     /// `descendants`.
     pub fn settle(&mut self, call: &str, usage: &Usage, descendants: u32) {
-        if self.reserved.remove(call).is_some() {
+        if self.give_back(call) {
             self.spend(usage);
             self.children = self.children.saturating_add(1).saturating_add(descendants);
         }
+    }
+
+    /// Whether there was anything to give back.
+    fn give_back(&mut self, call: &str) -> bool {
+        let Some(one) = self.reserved.remove(call) else {
+            return false;
+        };
+        self.held = if self.reserved.is_empty() {
+            // Exactly nothing, whatever was lost to rounding on the way.
+            Reservation::default()
+        } else {
+            Reservation {
+                tokens: self.held.tokens.saturating_sub(one.tokens),
+                cost: (self.held.cost - one.cost).max(0.0),
+                children: self.held.children.saturating_sub(one.children),
+            }
+        };
+        true
     }
 }
 

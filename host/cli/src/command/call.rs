@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use fief::core::event::{Event, EventKind};
 use fief::core::tool::{Outcome, OutcomeKind};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::unbounded_channel;
@@ -58,7 +59,7 @@ async fn watched(host: &fief::Host, args: &Call, arguments: Value) -> Result<Opt
     let outcome = loop {
         tokio::select! {
             outcome = &mut running => break outcome?,
-            Some(event) = events.recv() => view.event(&event),
+            Some(event) = events.recv() => show(&mut view, &event),
             Some(question) = questions.recv() => {
                 view.pause();
                 tokio::select! {
@@ -71,10 +72,20 @@ async fn watched(host: &fief::Host, args: &Call, arguments: Value) -> Result<Opt
         }
     };
     while let Ok(event) = events.try_recv() {
-        view.event(&event);
+        show(&mut view, &event);
     }
     view.pause();
     Ok(Some(outcome))
+}
+
+/// That the one call started and finished is what the person sees anyhow.
+fn show(view: &mut View, event: &Event) {
+    if !matches!(
+        event.kind,
+        EventKind::ToolStarted { .. } | EventKind::ToolFinished { .. }
+    ) {
+        view.event(event);
+    }
 }
 
 fn arguments(text: &str) -> Result<Value, Fault> {

@@ -5,14 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fief_core::agent::instruction::{self, Variables};
-use fief_core::agent::spec::AgentSpec;
 use fief_core::agent::state::closing_time;
 use fief_core::agent::{Action, Agent, Input, Start, step};
 use fief_core::event::EventKind;
-use fief_core::grant::Holding;
-use fief_core::id::PluginName;
 use fief_core::message::{Message, Request, Usage};
-use fief_core::port::{BoxStream, Filter, Model, ModelError, ModelErrorKind, ModelEvent, Tools};
+use fief_core::port::{BoxStream, Model, ModelError, ModelErrorKind, ModelEvent};
 use fief_core::report::{Report, Status};
 use fief_core::tool::{Invocation, Outcome};
 use futures::{FutureExt as _, StreamExt as _};
@@ -24,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::call::{Call, panic_text, unpanicked};
 use super::child::Spawned;
+use super::kit::Kit;
 use super::slot::Slot;
 use super::stream::Emitter;
 use super::{Run, Supplied};
@@ -36,39 +34,10 @@ const GRACE: Duration = Duration::from_secs(5);
 /// What one agent's calls and children need. Shared by them all.
 pub struct Body {
     pub(crate) run: Arc<Run>,
-    pub(crate) spec: Arc<AgentSpec>,
+    pub(crate) kit: Arc<Kit>,
     pub(crate) emitter: Emitter,
     pub(crate) supplied: Supplied,
-    pub(crate) tools: Arc<dyn Tools>,
-    /// Its filters, in order: they see every call.
-    pub(crate) filters: Vec<Guard>,
-    /// Filters of its ways to a child: they see the calls that start one, after its own.
-    pub(crate) spawn_filters: Vec<Guard>,
-    pub(crate) dynamic_filters: Vec<Guard>,
     pub(crate) slot: Slot,
-}
-
-/// A filter that an agent's calls are shown to.
-#[derive(Clone)]
-pub(crate) struct Guard {
-    pub(crate) name: String,
-    pub(crate) filter: Arc<dyn Filter>,
-    /// Whether it may ask the person.
-    pub(crate) person: bool,
-}
-
-impl Guard {
-    async fn all(run: &Run, filters: &[(PluginName, Holding)]) -> Result<Vec<Self>, String> {
-        let mut guards = Vec::with_capacity(filters.len());
-        for (plugin, holding) in filters {
-            guards.push(Self {
-                name: plugin.to_string(),
-                filter: run.supply.filter(plugin.clone(), holding.clone()).await?,
-                person: holding.grant.person,
-            });
-        }
-        Ok(guards)
-    }
 }
 
 impl std::fmt::Debug for Body {
@@ -80,61 +49,26 @@ impl std::fmt::Debug for Body {
 }
 
 impl Body {
-    /// What an agent under `spec` runs on, nothing of it started.
-    ///
-    /// # Errors
-    /// Why a model, its tools or a filter cannot be had.
-    pub(crate) async fn new(run: Arc<Run>, spec: AgentSpec, emitter: Emitter, slot: Slot) -> Result<Arc<Self>, String> {
-        let supplied = run.supply.model(&spec.model)?;
-        let tools = run.supply.tools(spec.holdings.clone()).await?;
-        let filters = Guard::all(&run, &spec.filters).await?;
-        // One filter sees a call once.
-        let further = |named: &[(PluginName, Holding)]| -> Vec<_> {
-            named
-                .iter()
-                .filter(|one| !spec.filters.contains(one))
-                .cloned()
-                .collect()
-        };
-        let spawn_filters = Guard::all(&run, &further(&spec.ways.spawn_filters)).await?;
-        let dynamic_filters = Guard::all(&run, &further(&spec.ways.dynamic_filters)).await?;
-        Ok(Arc::new(Self {
+    /// What an agent of this kind needs, nothing of it started.
+    pub(crate) fn new(run: Arc<Run>, kit: Arc<Kit>, supplied: Supplied, emitter: Emitter, slot: Slot) -> Arc<Self> {
+        Arc::new(Self {
             run,
-            spec: Arc::new(spec),
+            kit,
             emitter,
             supplied,
-            tools,
-            filters,
-            spawn_filters,
-            dynamic_filters,
             slot,
-        }))
+        })
     }
 
-    /// What one call without a model runs on.
-    ///
-    /// # Errors
-    /// Why its tools cannot be had.
-    pub(crate) async fn with_tools(run: Arc<Run>, spec: AgentSpec, emitter: Emitter) -> Result<Arc<Self>, String> {
-        let tools = run.supply.tools(spec.holdings.clone()).await?;
+    /// What calls without a model need.
+    pub(crate) fn without_model(run: Arc<Run>, kit: Arc<Kit>, emitter: Emitter) -> Arc<Self> {
         let supplied = Supplied {
             model: Arc::new(NoModel),
             context: None,
             prices: None,
             identity: Arc::default(),
         };
-        let spec = Arc::new(spec);
-        Ok(Arc::new(Self {
-            run,
-            spec,
-            emitter,
-            supplied,
-            tools,
-            filters: Vec::new(),
-            spawn_filters: Vec::new(),
-            dynamic_filters: Vec::new(),
-            slot: Slot::default(),
-        }))
+        Self::new(run, kit, supplied, emitter, Slot::default())
     }
 
     /// One call, its arguments valid, to its one outcome.
@@ -151,15 +85,15 @@ impl Body {
             date: clock::now()[..10].to_owned(),
             working_directory: "/work".into(),
             parent_task: parent_task.to_owned(),
-            archetype: self.spec.label.clone(),
+            archetype: self.kit.spec.label.clone(),
             session: self.emitter.source().session.to_string(),
         };
         // One that a model made up is nobody's archetype, whatever it is called.
-        let written = self.run.instructions.get(&self.spec.label.to_ascii_lowercase());
+        let written = self.run.instructions.get(&self.kit.spec.label.to_ascii_lowercase());
         if let Some(instruct) = written.filter(|_| !made_up) {
             return instruct(variables).await;
         }
-        instruction::render(&self.spec.instruction, &variables).map_err(|error| error.to_string())
+        instruction::render(&self.kit.spec.instruction, &variables).map_err(|error| error.to_string())
     }
 }
 
@@ -231,6 +165,7 @@ impl Course {
             let source = self.body.emitter.source();
             let tools: Vec<_> = self
                 .body
+                .kit
                 .spec
                 .declarations
                 .iter()
@@ -242,22 +177,22 @@ impl Course {
                 "session": source.session,
                 "parent": source.parent,
                 "depth": source.depth,
-                "archetype": self.body.spec.label,
-                "model": self.body.spec.model,
+                "archetype": self.body.kit.spec.label,
+                "model": self.body.kit.spec.model,
                 "task": start.task,
                 "system": start.system,
                 "tools": tools,
             }));
             stream.check_record(record.session_start(&source.session, head));
         }
-        let (agent, actions) = Agent::start(self.body.spec.clone(), start);
+        let (agent, actions) = Agent::start(self.body.kit.spec.clone(), start);
         self.agent = Some(agent);
         self.go(actions, token).await
     }
 
     /// What a collector is told of it.
     fn profile(&self, start: &Start) -> Profile {
-        let (spec, run) = (&self.body.spec, &self.body.run);
+        let (spec, run) = (&self.body.kit.spec, &self.body.run);
         let archetype = run.world.archetypes.get(&spec.label.to_ascii_lowercase());
         Profile {
             description: archetype.map(|archetype| archetype.description.clone()),
@@ -317,6 +252,7 @@ impl Course {
         let now = Instant::now();
         self.deadlines = self
             .body
+            .kit
             .spec
             .bounds
             .wall

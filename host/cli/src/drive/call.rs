@@ -12,8 +12,9 @@ use fief_core::tool::{Invocation, Outcome, OutcomeKind};
 use futures::FutureExt as _;
 use serde_json::Value;
 
-use super::agent::{Body, Guard};
+use super::agent::Body;
 use super::ask::{Visitor, is_asked_for};
+use super::kit::Guard;
 use super::millis;
 use super::stream::Emitter;
 use super::toolbox::{Chain, OwnToolbox};
@@ -53,8 +54,8 @@ impl Call {
     pub(super) async fn outcome(mut self) -> Outcome {
         let tool = self.invocation.tool.to_string();
         let arguments = std::mem::take(&mut self.invocation.arguments);
-        let guards = &self.body.filters;
-        let checked = match before(&self.body, guards, &self.invocation.call, &tool, arguments).await {
+        let kit = self.body.kit.clone();
+        let checked = match before(&self.body, &kit.filters, &self.invocation.call, &tool, arguments).await {
             Ok((arguments, changed)) => self.check(&tool, arguments, changed),
             Err(refused) => Err(refused),
         };
@@ -65,22 +66,18 @@ impl Call {
         if let Some(refused) = not_allowed(&self.body, &tool, &arguments).await {
             return refused;
         }
-        let context = self.context();
-        let invocation = Invocation {
-            arguments: arguments.clone(),
-            ..self.invocation.clone()
-        };
-        let outcome = self.body.tools.call(invocation, context).await;
-        let outcome = after(
-            &self.body,
-            &self.body.filters,
-            &self.invocation.call,
-            &tool,
-            &arguments,
-            outcome,
-        )
-        .await;
-        redacted(&self.body, outcome)
+        let context = self.context(&tool);
+        let Self {
+            body, mut invocation, ..
+        } = self;
+        // A copy is made for filters alone: arguments may be a whole file.
+        let seen = (!kit.filters.is_empty()).then(|| (invocation.call.clone(), arguments.clone()));
+        invocation.arguments = arguments;
+        let mut outcome = kit.tools.call(invocation, context).await;
+        if let Some((call, arguments)) = seen {
+            outcome = after(&body, &kit.filters, &call, &tool, &arguments, outcome).await;
+        }
+        redacted(&body, outcome)
     }
 
     /// Arguments that a filter changed are checked again.
@@ -93,7 +90,7 @@ impl Call {
                 format!("not run: filter `{filter}` changed the arguments, and they are not valid: {why}"),
             )
         };
-        let Some((_, spec)) = self.body.spec.tools.get(tool) else {
+        let Some((_, spec)) = self.body.kit.spec.tools.get(tool) else {
             return Err(bad("the tool is not held".into()));
         };
         let validator = self
@@ -106,9 +103,10 @@ impl Call {
         Ok(arguments)
     }
 
-    fn context(&self) -> CallContext {
+    fn context(&self, tool: &str) -> CallContext {
         let grant = self
             .body
+            .kit
             .spec
             .holdings
             .get(&self.invocation.tool.plugin)
@@ -118,16 +116,15 @@ impl Call {
             OwnToolbox::new(self.body.clone(), self.invocation.call.clone(), chain).shared()
         });
         let person = grant.is_some_and(|grant| grant.person);
-        let tool = self.invocation.tool.to_string();
         CallContext {
             sink: Sink::shared(
                 &self.body.emitter,
                 &self.invocation.call,
-                &self.invocation.tool.plugin.to_string(),
-                &tool,
+                self.invocation.tool.plugin.as_str(),
+                tool,
             ),
             toolbox,
-            person: person.then(|| visitor(&self.body, &tool)),
+            person: person.then(|| visitor(&self.body, tool)),
         }
     }
 }
@@ -262,11 +259,11 @@ pub(super) fn redacted(body: &Body, mut outcome: Outcome) -> Outcome {
     let stream = body.emitter.stream();
     for part in &mut outcome.content {
         if let Content::Text(text) = part {
-            *text = stream.redact(text);
+            *text = stream.redact(std::mem::take(text));
         }
     }
     outcome.structured = outcome.structured.map(|value| stream.redact_json(value));
-    outcome.detail = outcome.detail.map(|text| stream.redact(&text));
+    outcome.detail = outcome.detail.map(|text| stream.redact(text));
     outcome
 }
 
@@ -301,7 +298,7 @@ impl CallSink for Sink {
                 total,
             },
             CallNote::Log { level, message } => {
-                let (session, message) = (&self.emitter.source().session, self.emitter.stream().redact(&message));
+                let (session, message) = (&self.emitter.source().session, self.emitter.stream().redact(message));
                 tracing::debug!(target: "fief::guest", level, %session, tool = self.tool, "{message}");
                 return;
             }

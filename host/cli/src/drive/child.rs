@@ -10,7 +10,6 @@ use fief_core::agent::{Input, Start, request};
 use fief_core::budget::Allowance;
 use fief_core::id::SessionId;
 use fief_core::message::Message;
-use fief_core::plan;
 use fief_core::port::BoxFuture;
 use fief_core::report::{Report, Status};
 use fief_core::tool::{Outcome, OutcomeKind};
@@ -18,8 +17,9 @@ use futures::FutureExt as _;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::agent::{Body, Course, Guard};
+use super::agent::{Body, Course};
 use super::call::{after, before, not_allowed, panic_text, redacted};
+use super::kit::Guard;
 use super::millis;
 use super::slot::Slot;
 use super::stream::{Emitter, Source};
@@ -81,7 +81,7 @@ impl Spawned {
             let slot = Slot::wait(&self.parent.run.slots).await;
             self.body(slot).await
         };
-        let (child, warnings) = tokio::select! {
+        let child = tokio::select! {
             biased;
             () = token.cancelled() => return Err(cancelled()),
             ready = ready => ready.map_err(|refused| redacted(&self.parent, refused))?,
@@ -97,7 +97,7 @@ impl Spawned {
             ChildRequest::Dynamic { task, .. } => (task.clone(), None),
         };
         let session = child.emitter.source().session.clone();
-        let sees_history = child.spec.parent_history.is_some();
+        let sees_history = child.kit.spec.parent_history.is_some();
         let start = Start {
             session: Some(session.clone()),
             call: Some(self.call.clone()),
@@ -106,7 +106,7 @@ impl Spawned {
             system,
             parent_history: self.parent_history.take().filter(|_| sees_history),
             allowance: self.allowance,
-            warnings,
+            warnings: child.kit.warnings.clone(),
             ..Start::default()
         };
         let mut course = Course::new(child.clone());
@@ -140,8 +140,8 @@ impl Spawned {
         let guards = self.guards();
         let (arguments, changed) = before(&self.parent, &guards, &self.call, &self.tool, arguments).await?;
         if let Some(filter) = changed {
-            let own: Vec<String> = self.parent.spec.tools.keys().cloned().collect();
-            let ways = &self.parent.spec.ways;
+            let own: Vec<String> = self.parent.kit.spec.tools.keys().cloned().collect();
+            let ways = &self.parent.kit.spec.ways;
             let object = arguments.as_object().cloned().unwrap_or_default();
             self.request =
                 request::parse(ways, &own, &self.parent.run.validators, &self.tool, &object).map_err(|why| {
@@ -159,31 +159,32 @@ impl Spawned {
     /// The filters that see this call: its agent's own, then those of the way to a child.
     fn guards(&self) -> Vec<Guard> {
         let of_way = match self.request {
-            ChildRequest::Archetype { .. } => &self.parent.spawn_filters,
-            ChildRequest::Dynamic { .. } => &self.parent.dynamic_filters,
+            ChildRequest::Archetype { .. } => &self.parent.kit.spawn_filters,
+            ChildRequest::Dynamic { .. } => &self.parent.kit.dynamic_filters,
         };
-        self.parent.filters.iter().chain(of_way).cloned().collect()
+        self.parent.kit.filters.iter().chain(of_way).cloned().collect()
     }
 
-    /// Plans the child and gives it what it runs on.
-    async fn body(&self, slot: Slot) -> Result<(Arc<Body>, Vec<String>), Outcome> {
+    /// Gives the child what it runs on.
+    async fn body(&self, slot: Slot) -> Result<Arc<Body>, Outcome> {
         let run = &self.parent.run;
-        let planned =
-            plan::child(&run.world, &self.parent.spec, &self.request).map_err(|error| not_started(&error.message))?;
+        let ready = async {
+            let kit = self.parent.kit.child(run, &self.request).await?;
+            let supplied = run.supply.model(&kit.spec.model)?;
+            Ok((kit, supplied))
+        };
+        let (kit, supplied) = ready.await.map_err(|why: String| not_started(&why))?;
         let parent = self.parent.emitter.source();
         let source = Source {
-            session: SessionId::child(&planned.spec.label, self.number),
+            session: SessionId::child(&kit.spec.label, self.number),
             parent: Some(parent.session.clone()),
-            depth: planned.spec.depth,
-            author: Some(planned.spec.label.as_str().into()),
+            depth: kit.spec.depth,
+            author: Some(kit.spec.label.as_str().into()),
             // What its parent keeps to itself, its descendants do too.
-            forward: planned.spec.forward_events && parent.forward,
+            forward: kit.spec.forward_events && parent.forward,
         };
         let emitter = Emitter::new(self.parent.emitter.stream().clone(), source);
-        let body = Body::new(run.clone(), planned.spec, emitter, slot)
-            .await
-            .map_err(|why| not_started(&why))?;
-        Ok((body, planned.warnings))
+        Ok(Body::new(run.clone(), kit, supplied, emitter, slot))
     }
 
     /// Shows the report to the parent's filters.

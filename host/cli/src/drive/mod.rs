@@ -1,8 +1,8 @@
 //! Carries out what agents want done: asks models, runs calls with their filters around them, starts children as
 //! further machines, keeps the time, and feeds back what happened.
 //!
-//! Read [`agent`] first (one machine and its inputs), then `call` (one call, its filters, the person), `child` (the
-//! one mechanism beneath all ways to a child), `toolbox` (calls that a plugin makes), [`stream`] (events, the record)
+//! Read [`agent`] first (one machine and its inputs), then `kit` (what agents of one kind run on), `call` (one call,
+//! its filters, the person), `child` (the one mechanism beneath all ways to a child), `toolbox` (calls that a plugin makes), [`stream`] (events, the record)
 //! and [`ask`] (the person who watches).
 //!
 //! What it does not decide: what an agent does next ([`fief_core::agent`]), and which rights it or its child has
@@ -27,6 +27,7 @@ pub mod ask;
 mod call;
 mod child;
 mod deltas;
+pub(crate) mod kit;
 mod slot;
 pub mod stream;
 mod toolbox;
@@ -95,21 +96,23 @@ pub struct Run {
     /// The way to the person who watches.
     pub asker: Arc<Asker>,
     /// Instructions in Rust, by [`fief_core::id::ArchetypeName::key`].
-    pub instructions: HashMap<String, Instruct>,
+    pub instructions: Arc<HashMap<String, Instruct>>,
     pub(crate) validators: Arc<Validators>,
     pub(crate) slots: Arc<Semaphore>,
     children: AtomicU64,
 }
 
 impl Run {
-    /// A run in which `children` children were started before, by earlier tasks.
+    /// A run in which `children` children were started before, by earlier tasks. `validators` may be shared by runs of one
+    /// world.
     #[must_use]
     pub fn new(
         world: Arc<World>,
         supply: Arc<dyn Supply>,
         stream: Arc<EventStream>,
         asker: Arc<Asker>,
-        instructions: HashMap<String, Instruct>,
+        instructions: Arc<HashMap<String, Instruct>>,
+        validators: Arc<Validators>,
         children: u64,
     ) -> Arc<Self> {
         // With no slot at all, a child would wait for ever.
@@ -123,7 +126,7 @@ impl Run {
             stream,
             asker,
             instructions,
-            validators: Arc::default(),
+            validators,
             children: AtomicU64::new(children),
         })
     }

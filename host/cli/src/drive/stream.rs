@@ -1,5 +1,6 @@
 //! The one stream of events of a run: stamped, redacted, recorded, and shown to whoever watches.
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -100,8 +101,11 @@ impl EventStream {
 
     /// Takes the values of secrets out of a text.
     #[must_use]
-    pub fn redact(&self, text: &str) -> String {
-        self.redact.text(text).into_owned()
+    pub fn redact(&self, text: String) -> String {
+        if let Cow::Owned(clean) = self.redact.text(&text) {
+            return clean;
+        }
+        text
     }
 
     /// Takes the values of secrets out of every text inside `value`.
@@ -267,14 +271,6 @@ impl Emitter {
         state.show(event, &self.source);
         drop(state);
         self.stream.check_record(written);
-    }
-
-    /// Tells the collector alone, if there is one, of what happens: nobody watches it and no record is kept.
-    pub(crate) fn tell_of(&self, kind: EventKind) {
-        if self.stream.trace.is_some() {
-            let event = self.stream.redacted(self.stream.stamp(&self.source, kind));
-            self.tell(&Note::Event(&event));
-        }
     }
 
     /// Tells the collector, if there is one, what no event says.

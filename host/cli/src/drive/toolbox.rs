@@ -62,7 +62,7 @@ impl OwnToolbox {
 
 impl Toolbox for OwnToolbox {
     fn list(&self) -> Vec<Declaration> {
-        let spec = &self.0.body.spec;
+        let spec = &self.0.body.kit.spec;
         let callable = |name: &str| spec.tools.get(name).is_some_and(|(tool, _)| !self.0.chain.holds(tool));
         spec.declarations
             .iter()
@@ -81,7 +81,7 @@ impl Inner {
     async fn call(&self, name: &str, arguments: Value) -> Outcome {
         let number = self.count.fetch_add(1, Ordering::Relaxed) + 1;
         let call = format!("{}/{number}", self.call);
-        let spec = &self.body.spec;
+        let spec = &self.body.kit.spec;
         let found = spec
             .tools
             .iter()
@@ -134,7 +134,7 @@ impl Inner {
     ) -> Result<ToolRef, Outcome> {
         let denied = |text: String| Outcome::refused(OutcomeKind::Denied, text);
         let Some((tool, spec)) = found else {
-            let names: Vec<&str> = self.body.spec.tools.keys().map(String::as_str).collect();
+            let names: Vec<&str> = self.body.kit.spec.tools.keys().map(String::as_str).collect();
             let name: String = name.chars().take(80).collect();
             return Err(denied(format!(
                 "`{name}` is not among this agent's tools: they are {}",

@@ -6,15 +6,18 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use fief_core::agent::instruction::Variables;
 use fief_core::grant::resolve::absolute;
+use fief_core::id::PluginName;
 use fief_core::manifest::archetype::Archetype;
 use fief_core::manifest::config::{Config, Telemetry};
 use fief_core::message::ModelIdentity;
+use fief_core::tool::arguments::Validators;
 use fief_core::world::World;
 use fief_sandbox::redact::Redactor;
+use tokio::sync::OnceCell;
 
 use crate::NativePlugin;
 use crate::drive::{Instruct, Supplied, Supply};
@@ -37,6 +40,7 @@ mod supply;
 pub use policy::Allow;
 
 use models::Models;
+use single::Callable;
 
 /// What a host is made from. [`HostOptions::here`] is as the `fief` binary does it, [`HostOptions::embedded`] reads
 /// nothing that it is not told to.
@@ -198,7 +202,11 @@ struct Inner {
     models: Arc<Models>,
     redactor: Arc<Redactor>,
     telemetry: Option<telemetry::Telemetry>,
-    instructions: HashMap<String, Instruct>,
+    instructions: Arc<HashMap<String, Instruct>>,
+    /// Of all runs: they share one world, and so its schemas.
+    validators: Arc<Validators>,
+    /// What calls without an agent run on, by plugin.
+    callable: Mutex<HashMap<PluginName, Arc<OnceCell<Arc<Callable>>>>>,
     folders: Folders,
     config: Config,
     config_files: Vec<PathBuf>,
@@ -295,8 +303,12 @@ impl Host {
         self.0.redactor.clone()
     }
 
-    pub(crate) fn instructions(&self) -> HashMap<String, Instruct> {
+    pub(crate) fn instructions(&self) -> Arc<HashMap<String, Instruct>> {
         self.0.instructions.clone()
+    }
+
+    pub(crate) fn validators(&self) -> Arc<Validators> {
+        self.0.validators.clone()
     }
 
     /// Everything about the configured models, and the one of this name, for `doctor`.

@@ -1,13 +1,14 @@
 //! One call of one tool, without a model: what the plugin needs, within policy.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
 use fief_core::event::{Event, EventKind};
 use fief_core::id::{PluginName, ToolRef};
 use fief_core::manifest::archetype::{Archetype, GrantRequest, ToolGrant};
-use fief_core::plan::{self, LeftOut};
-use fief_core::tool::{Declaration, Invocation, Outcome, OutcomeKind};
+use fief_core::plan::{self, LeftOut, Planned};
+use fief_core::tool::{Declaration, Invocation, Outcome, OutcomeKind, ToolSpec};
+use fief_core::world::World;
 use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -15,6 +16,7 @@ use super::Host;
 use crate::clock;
 use crate::drive::agent::Body;
 use crate::drive::ask::{Asker, Question};
+use crate::drive::kit::Kit;
 use crate::drive::stream::{Emitter, EventStream, Source};
 use crate::drive::{Run, millis};
 use crate::error::Error;
@@ -23,17 +25,24 @@ use crate::telemetry::{Note, Profile};
 /// The id of the one call; those that its plugin makes are numbered below it.
 const CALL: &str = "1";
 
-/// What the collector is told of the call. No watcher and no record is: whoever makes one call has its outcome.
-struct Told {
-    emitter: Emitter,
-    tool: ToolRef,
+/// What calls of one plugin's tools run on.
+pub(super) struct Callable {
+    kit: Arc<Kit>,
+    /// Why it has no tools, if it could not be linked within policy.
+    left_out: Vec<LeftOut>,
+}
+
+/// That a call began, and how it ended, also if whoever waited for it has gone.
+struct Told<'a> {
+    emitter: &'a Emitter,
+    tool: &'a ToolRef,
     started: Instant,
     ended: bool,
 }
 
-impl Told {
-    fn begin(emitter: Emitter, tool: &ToolRef, arguments: &Value) -> Self {
-        emitter.tell_of(EventKind::ToolStarted {
+impl<'a> Told<'a> {
+    fn begin(emitter: &'a Emitter, tool: &'a ToolRef, arguments: &Value) -> Self {
+        emitter.emit(EventKind::ToolStarted {
             call: CALL.into(),
             plugin: Some(tool.plugin.to_string()),
             tool: tool.to_string(),
@@ -41,7 +50,7 @@ impl Told {
         });
         Self {
             emitter,
-            tool: tool.clone(),
+            tool,
             started: Instant::now(),
             ended: false,
         }
@@ -54,7 +63,7 @@ impl Told {
 
     fn tell(&mut self, outcome: OutcomeKind, content: String, error: Option<String>) {
         self.ended = true;
-        self.emitter.tell_of(EventKind::ToolFinished {
+        self.emitter.emit(EventKind::ToolFinished {
             call: CALL.into(),
             plugin: Some(self.tool.plugin.to_string()),
             tool: self.tool.to_string(),
@@ -66,8 +75,7 @@ impl Told {
     }
 }
 
-impl Drop for Told {
-    /// Whoever waited for the call has gone.
+impl Drop for Told<'_> {
     fn drop(&mut self) {
         if !self.ended {
             self.tell(OutcomeKind::Cancelled, "the call was cancelled".into(), None);
@@ -76,7 +84,8 @@ impl Drop for Told {
 }
 
 impl Host {
-    /// Calls a tool with what its plugin needs, as wide as policy. Progress goes to `events`.
+    /// Calls a tool with what its plugin needs, as wide as policy, in a store of its own. Its start, what it says of its
+    /// progress, and its end go to `events`. A plugin is linked once, however often it is called.
     ///
     /// # Errors
     /// [`Error::Usage`] for an unknown tool or arguments that do not fit its schema.
@@ -88,69 +97,87 @@ impl Host {
         questions: Option<UnboundedSender<Question>>,
     ) -> Result<Outcome, Error> {
         let tool = self.find(tool)?;
-        let world = self.world();
-        let mut archetype = Archetype::new(
-            "call".parse().map_err(|error| Error::usage(format!("{error}")))?,
-            "One call.",
-            "",
-        );
-        archetype.origin = "fief call".into();
-        archetype.tools = Some(vec![ToolGrant {
-            plugin: tool.plugin.clone(),
-            digest: None,
-            allow: None,
-            grant: GrantRequest::Policy,
-        }]);
-        let world = Arc::new(fief_core::world::World {
-            model: Some("none".into()),
-            ..(**world).clone()
-        });
-        let planned = plan::main(&world, &archetype)?;
+        let callable = self.callable(&tool.plugin).await?;
         let trace = self.trace(&clock::run_id());
+        let traced = trace.is_some();
         let stream = EventStream::traced("call".into(), self.redactor(), None, 0, Some(events), trace);
         let emitter = Emitter::new(stream.clone(), Source::default());
-        let Some((_, spec)) = planned.spec.tools.get(&tool.to_string()) else {
+        let Some((_, spec)) = callable.kit.spec.tools.get(&tool.to_string()) else {
             // Every interface that is missing is named there, with the flag that would allow it.
-            let why: Vec<String> = planned.left_out.iter().map(LeftOut::with_flag).collect();
+            let why: Vec<String> = callable.left_out.iter().map(LeftOut::with_flag).collect();
             let refused = Outcome::refused(OutcomeKind::Denied, why.join("\n"));
-            return Ok(Told::begin(emitter, &tool, &arguments).end(refused));
+            return Ok(Told::begin(&emitter, &tool, &arguments).end(refused));
         };
+        self.check(&tool, spec, &arguments)?;
+        if traced {
+            let declaration = Declaration {
+                name: tool.to_string(),
+                description: spec.description.clone(),
+                input_schema: spec.input_schema.clone(),
+            };
+            emitter.tell(&Note::Agent(&Profile {
+                declarations: [declaration].into(),
+                ..Profile::default()
+            }));
+        }
         let run = Run::new(
-            world,
+            self.world().clone(),
             self.supply(),
             stream,
             Asker::new(questions),
             self.instructions(),
+            self.validators(),
             0,
         );
-        let checked = run
-            .validators
-            .get(&spec.input_schema)
-            .map_err(|error| Error::usage(error.to_string()))?;
-        checked
-            .check(&arguments)
-            .map_err(|error| Error::usage(format!("the arguments of `{tool}`: {error}")))?;
-        let declaration = Declaration {
-            name: tool.to_string(),
-            description: spec.description.clone(),
-            input_schema: spec.input_schema.clone(),
+        let body = Body::without_model(run, callable.kit.clone(), emitter.clone());
+        let told = Told::begin(&emitter, &tool, &arguments);
+        let invocation = Invocation {
+            call: CALL.into(),
+            tool: tool.clone(),
+            arguments,
         };
-        emitter.tell(&Note::Agent(&Profile {
-            declarations: [declaration].into(),
-            ..Profile::default()
-        }));
-        let body = Body::with_tools(run, planned.spec, emitter.clone())
-            .await
-            .map_err(Error::usage)?;
-        let told = Told::begin(emitter, &tool, &arguments);
-        let outcome = body
-            .call(Invocation {
-                call: CALL.into(),
-                tool,
-                arguments,
-            })
-            .await;
-        Ok(told.end(outcome))
+        Ok(told.end(body.call(invocation).await))
+    }
+
+    fn check(&self, tool: &ToolRef, spec: &ToolSpec, arguments: &Value) -> Result<(), Error> {
+        let validators = self.validators();
+        let schema = validators.get(&spec.input_schema);
+        let schema = schema.map_err(|error| Error::usage(error.to_string()))?;
+        schema
+            .check(arguments)
+            .map_err(|error| Error::usage(format!("the arguments of `{tool}`: {error}")))
+    }
+
+    /// What calls of a plugin's tools run on: planned and linked once.
+    async fn callable(&self, plugin: &PluginName) -> Result<Arc<Callable>, Error> {
+        let cell = {
+            let mut all = self.0.callable.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(all.entry(plugin.clone()).or_default())
+        };
+        let made = || async {
+            let mut archetype = Archetype::new(
+                "call".parse().map_err(|error| Error::usage(format!("{error}")))?,
+                "One call.",
+                "",
+            );
+            archetype.origin = "fief call".into();
+            archetype.tools = Some(vec![ToolGrant {
+                plugin: plugin.clone(),
+                digest: None,
+                allow: None,
+                grant: GrantRequest::Policy,
+            }]);
+            let world = World {
+                model: Some("none".into()),
+                ..(**self.world()).clone()
+            };
+            let Planned { spec, left_out, .. } = plan::main(&world, &archetype)?;
+            let kit = Kit::new(&*self.supply(), spec, Vec::new())
+                .await
+                .map_err(Error::usage)?;
+            Ok(Arc::new(Callable { kit, left_out }))
+        };
+        cell.get_or_try_init(made).await.cloned()
     }
 
     /// The tool that is meant by `PLUGIN.TOOL`.

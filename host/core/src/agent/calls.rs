@@ -4,10 +4,9 @@ use serde_json::Value;
 
 use super::action::Action;
 use super::ending::Ending;
+use super::entries::{Calls, Entry, State, Stop, Target};
 use super::state::{Agent, Phase};
-use crate::event::EventKind;
-use crate::id::ToolRef;
-use crate::message::{Arguments, CallResult, Message, ToolCall};
+use crate::message::{Arguments, Message, ToolCall};
 use crate::report::Status;
 use crate::tool::{Invocation, Outcome, OutcomeKind};
 
@@ -15,56 +14,6 @@ use crate::tool::{Invocation, Outcome, OutcomeKind};
 const MAX_QUOTED: usize = 2_000;
 /// The most tools that a refusal lists.
 const MAX_LISTED: usize = 40;
-
-/// The calls that are being carried out.
-#[derive(Debug)]
-pub(super) struct Calls {
-    pub(super) entries: Vec<Entry>,
-    /// Set once they were stopped: no further one starts, and only the children's last reports are waited for.
-    pub(super) stopped: Option<Stop>,
-}
-
-#[derive(Debug)]
-pub(super) struct Entry {
-    pub(super) id: String,
-    pub(super) name: String,
-    pub(super) target: Target,
-    pub(super) state: State,
-}
-
-#[derive(Clone, PartialEq, Debug)]
-pub(super) enum Target {
-    /// A plugin's tool.
-    Tool(ToolRef),
-    /// A way to a child.
-    Child,
-    /// Nothing that this agent may call.
-    Nothing,
-}
-
-#[derive(Debug)]
-pub(super) enum State {
-    Waiting(Value),
-    Running,
-    /// With a child's report, where a child ended as `done`.
-    Finished(CallResult, Option<String>),
-}
-
-/// Why calls are stopped.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Stop {
-    Cancelled,
-    Deadline,
-}
-
-impl Stop {
-    fn outcome(self) -> Outcome {
-        match self {
-            Self::Cancelled => Outcome::refused(OutcomeKind::Cancelled, "the run was cancelled before this call ended"),
-            Self::Deadline => Outcome::refused(OutcomeKind::Limit, "the agent's time ran out before this call ended"),
-        }
-    }
-}
 
 impl Agent {
     /// Starts the calls of an answer: all at once, or the first.
@@ -97,7 +46,7 @@ impl Agent {
             }
             entries.push(entry);
         }
-        self.phase = Phase::Calling(Calls { entries, stopped: None });
+        self.phase = Phase::Calling(Calls::new(entries));
         self.run_waiting(out);
     }
 
@@ -167,26 +116,14 @@ impl Agent {
             let Phase::Calling(calls) = &mut self.phase else {
                 return;
             };
-            if calls
-                .entries
-                .iter()
-                .all(|entry| matches!(entry.state, State::Finished(..)))
-            {
+            if calls.all_finished() {
                 self.calls_ended(out);
                 return;
             }
-            let running = calls.entries.iter().any(|entry| matches!(entry.state, State::Running));
-            if running && !at_once {
+            if calls.any_running() && !at_once {
                 return;
             }
-            let Some(index) = calls
-                .entries
-                .iter()
-                .position(|entry| matches!(entry.state, State::Waiting(_)))
-            else {
-                return;
-            };
-            let State::Waiting(arguments) = std::mem::replace(&mut calls.entries[index].state, State::Running) else {
+            let Some((index, arguments)) = calls.start_next() else {
                 return;
             };
             self.run(index, arguments, out);
@@ -197,7 +134,7 @@ impl Agent {
         let Phase::Calling(calls) = &self.phase else {
             return;
         };
-        let entry = &calls.entries[index];
+        let entry = calls.entry(index);
         match entry.target.clone() {
             Target::Tool(tool) => {
                 out.push(entry.started(arguments.clone()));
@@ -214,23 +151,13 @@ impl Agent {
 
     /// Takes a call's end. One that is no longer waited for changes nothing.
     pub(super) fn call_finished(&mut self, call: &str, outcome: &Outcome, ms: u64, out: &mut Vec<Action>) {
-        if let Some(entry) = self.running(call)
-            && matches!(entry.target, Target::Tool(_))
+        if let Phase::Calling(calls) = &mut self.phase
+            && let Some(index) = calls.running(call)
+            && matches!(calls.entry(index).target, Target::Tool(_))
         {
-            entry.finish(outcome, ms, None, out);
+            calls.finish(index, outcome, ms, None, out);
             self.run_waiting(out);
         }
-    }
-
-    /// The entry of a call that is running.
-    pub(super) fn running(&mut self, call: &str) -> Option<&mut Entry> {
-        let Phase::Calling(calls) = &mut self.phase else {
-            return None;
-        };
-        calls
-            .entries
-            .iter_mut()
-            .find(|entry| entry.id == call && matches!(entry.state, State::Running))
     }
 
     pub(super) fn call_ended(&mut self, out: &mut Vec<Action>) {
@@ -244,14 +171,7 @@ impl Agent {
         };
         let stopped = calls.stopped;
         let answer = self.childs_answer(&calls);
-        let results = calls
-            .entries
-            .into_iter()
-            .filter_map(|entry| match entry.state {
-                State::Finished(result, _) => Some(result),
-                State::Waiting(_) | State::Running => None,
-            })
-            .collect();
+        let results = calls.into_results();
         self.push(Message::Results { results }, out);
         if let Some(keep) = self.spec.bounds.keep_tool_results {
             self.history.keep_results(keep as usize);
@@ -302,7 +222,8 @@ impl Agent {
         let mut abandoned = Vec::new();
         if let Phase::Calling(calls) = &mut self.phase {
             calls.stopped = Some(stop);
-            for entry in &mut calls.entries {
+            for index in 0..calls.len() {
+                let entry = calls.entry(index);
                 let owed = entry.target == Target::Child && matches!(entry.state, State::Running);
                 if matches!(entry.state, State::Finished(..)) || (owed && wait) {
                     continue;
@@ -310,7 +231,7 @@ impl Agent {
                 if owed {
                     abandoned.push(entry.id.clone());
                 }
-                entry.finish(&stop.outcome(), 0, None, out);
+                calls.finish(index, &stop.outcome(), 0, None, out);
             }
         }
         if !abandoned.is_empty() {
@@ -362,48 +283,6 @@ impl Agent {
                 let first = calls.stopped != Some(Stop::Cancelled);
                 self.stop_calls(Stop::Cancelled, first, out);
             }
-        }
-    }
-}
-
-impl Entry {
-    pub(super) fn started(&self, arguments: Value) -> Action {
-        Action::Emit(EventKind::ToolStarted {
-            call: self.id.clone(),
-            plugin: self.plugin(),
-            tool: self.name.clone(),
-            arguments,
-        })
-    }
-
-    /// Gives the call its result.
-    pub(super) fn finish(&mut self, outcome: &Outcome, ms: u64, answer: Option<String>, out: &mut Vec<Action>) {
-        out.push(Action::Emit(EventKind::ToolFinished {
-            call: self.id.clone(),
-            plugin: self.plugin(),
-            tool: self.name.clone(),
-            outcome: outcome.kind,
-            content: outcome.text(),
-            error: outcome.detail.clone(),
-            ms,
-        }));
-        self.state = State::Finished(self.result(outcome), answer);
-    }
-
-    fn result(&self, outcome: &Outcome) -> CallResult {
-        CallResult {
-            call: self.id.clone(),
-            name: self.name.clone(),
-            content: outcome.content.clone(),
-            is_error: outcome.kind != OutcomeKind::Ok,
-        }
-    }
-
-    fn plugin(&self) -> Option<String> {
-        match &self.target {
-            Target::Tool(tool) => Some(tool.plugin.to_string()),
-            Target::Child => None,
-            Target::Nothing => self.name.split_once('.').map(|(plugin, _)| plugin.to_owned()),
         }
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::action::Action;
-use super::calls::{Calls, State, Target};
+use super::entries::{Calls, State, Target};
 use super::request;
 use super::spec::ChildRequest;
 use super::state::{Agent, Phase};
@@ -23,19 +23,15 @@ impl Agent {
         let Phase::Calling(calls) = &mut self.phase else {
             return;
         };
-        let starting = calls.entries.iter().filter(|entry| entry.target == Target::Child);
-        let starting = starting
-            .filter(|entry| matches!(entry.state, State::Waiting(_)))
-            .count()
-            + 1;
-        let entry = &mut calls.entries[index];
+        let starting = calls.waiting_children() + 1;
+        let entry = calls.entry(index);
         let object = arguments.as_object().cloned().unwrap_or_default();
         let parsed = request::parse(&self.spec.ways, &self.own_tools, &self.validators, &entry.name, &object);
         let request = match parsed {
             Ok(request) => request,
             Err(why) => {
                 let outcome = Outcome::refused(OutcomeKind::ToolError, format!("no agent was started: {why}"));
-                entry.finish(&outcome, 0, None, out);
+                calls.finish(index, &outcome, 0, None, out);
                 return;
             }
         };
@@ -44,7 +40,7 @@ impl Agent {
         match self.account.reserve(&entry.id, &asked, starting, reserve) {
             Err(exhausted) => {
                 let outcome = Outcome::refused(OutcomeKind::Limit, format!("no agent was started: {exhausted}"));
-                entry.finish(&outcome, 0, None, out);
+                calls.finish(index, &outcome, 0, None, out);
             }
             Ok(allowance) => {
                 out.push(entry.started(arguments.clone()));
@@ -69,7 +65,7 @@ impl Agent {
         ms: u64,
         out: &mut Vec<Action>,
     ) {
-        let Some(entry) = self.running(call).filter(|entry| entry.target == Target::Child) else {
+        let Some((calls, index)) = self.running_child(call) else {
             return;
         };
         let outcome = Outcome {
@@ -81,7 +77,7 @@ impl Agent {
             ..Outcome::ok(report.framed(session))
         };
         let answer = (report.status == Status::Done).then(|| report.text.clone());
-        entry.finish(&outcome, ms, answer, out);
+        calls.finish(index, &outcome, ms, answer, out);
         self.usage += report.usage;
         self.descendants = self.descendants.saturating_add(1).saturating_add(report.descendants);
         self.account.settle(call, &report.usage, report.descendants);
@@ -90,20 +86,26 @@ impl Agent {
 
     /// Takes the news that a child did not start.
     pub(super) fn child_refused(&mut self, call: &str, outcome: &Outcome, ms: u64, out: &mut Vec<Action>) {
-        let Some(entry) = self.running(call).filter(|entry| entry.target == Target::Child) else {
+        let Some((calls, index)) = self.running_child(call) else {
             return;
         };
-        entry.finish(outcome, ms, None, out);
+        calls.finish(index, outcome, ms, None, out);
         self.account.release(call);
         self.call_ended(out);
+    }
+
+    fn running_child(&mut self, call: &str) -> Option<(&mut Calls, usize)> {
+        let Phase::Calling(calls) = &mut self.phase else {
+            return None;
+        };
+        let index = calls.running(call)?;
+        (calls.entry(index).target == Target::Child).then_some((calls, index))
     }
 
     /// The report that is this agent's answer: its only call of the turn started a child whose report needs no
     /// further word, and the child is done.
     pub(super) fn childs_answer(&self, calls: &Calls) -> Option<String> {
-        let [entry] = calls.entries.as_slice() else {
-            return None;
-        };
+        let entry = calls.only()?;
         let ways = &self.spec.ways;
         let dynamic = ways.dynamic.as_ref().is_some_and(|dynamic| dynamic.name == entry.name);
         let skips = if dynamic && entry.name != SPAWN && ways.agent_tool(&entry.name).is_none() {

@@ -21,6 +21,8 @@ pub(super) struct History {
     tokens: u64,
     /// Results that are not blanked, oldest first: the message, and how many it holds.
     kept: VecDeque<(usize, usize)>,
+    /// How many they are together.
+    held: usize,
     ids: HashSet<String>,
 }
 
@@ -75,6 +77,7 @@ impl History {
         self.tokens += estimate(&message);
         if let Message::Results { results } = &message {
             self.kept.push_back((self.messages.len(), results.len()));
+            self.held += results.len();
         }
         Arc::make_mut(&mut self.messages).push(message);
     }
@@ -99,17 +102,16 @@ impl History {
     /// Blanks all but the newest `keep` results; those of the last turn, which no model has seen yet, always stay. A
     /// message of results is blanked whole, once none of its results is among the newest.
     pub(super) fn keep_results(&mut self, keep: usize) {
-        let mut held: usize = self.kept.iter().map(|(_, count)| count).sum();
         while self.kept.len() > 1 {
             let (at, count) = self.kept[0];
-            if held - count < keep {
+            if self.held - count < keep {
                 // Of the oldest that still counts, only the results beyond `keep` go.
-                self.blank(at, held.saturating_sub(keep));
+                self.blank(at, self.held.saturating_sub(keep));
                 break;
             }
             self.blank(at, count);
             self.kept.pop_front();
-            held -= count;
+            self.held -= count;
         }
     }
 
@@ -177,6 +179,7 @@ impl History {
                 _ => None,
             })
             .collect();
+        self.held = self.kept.iter().map(|(_, count)| count).sum();
     }
 }
 

@@ -4,7 +4,8 @@
 //! and feeds back what happened; so every turn, limit and failure can be tested without a network, a clock or wasm.
 //!
 //! Read in this order: [`spec`] (what an agent is), [`input`] and [`action`] (what goes in and out), [`state`] (what
-//! it remembers), `turn` (asking the model), `calls` (its tool calls), `child` (those that start a child), `ending`
+//! it remembers), `turn` (asking the model), `calls` (its tool calls, which
+//! `entries` keeps count of), `child` (those that start a child), `ending`
 //! (limits, the closing request, the report). Beside them: [`ways`] (how the ways to a child are declared),
 //! [`request`] (what a call of one asks for), [`instruction`] (the system prompt), `history`.
 //!
@@ -15,6 +16,7 @@ pub mod action;
 mod calls;
 mod child;
 mod ending;
+mod entries;
 mod history;
 pub mod input;
 pub mod instruction;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::action::Action;
-use super::calls::Calls;
 use super::ending::Ending;
+use super::entries::Calls;
 use super::history::{HOST_MARK, History, estimate_bytes, size, transcript};
 use super::request;
 use super::spec::{AgentSpec, ChildRequest};

@@ -216,21 +216,20 @@ impl Scene {
             supply,
             stream.clone(),
             Asker::new(None),
-            self.instructions,
+            Arc::new(self.instructions),
+            Arc::default(),
             0,
         );
-        let body = futures::executor::block_on(Body::new(
-            run,
-            spec,
-            Emitter::new(stream, Source::default()),
-            Slot::default(),
-        ));
+        let kit = futures::executor::block_on(kit::Kit::new(&*run.supply, spec, Vec::new())).unwrap();
+        let supplied = run.supply.model("fake").unwrap();
+        let emitter = Emitter::new(stream, Source::default());
+        let body = Body::new(run, kit, supplied, emitter, Slot::default());
         let start = fief_core::agent::Start {
             task: "go".into(),
             system: "You are main.".into(),
             ..Default::default()
         };
-        (Course::new(body.unwrap()), events, start)
+        (Course::new(body), events, start)
     }
 
     async fn run(self) -> (Report, Vec<Event>) {
