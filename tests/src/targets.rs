@@ -150,7 +150,7 @@ pub fn answers(bytes: &[u8]) {
     let invocation = Invocation {
         call: "call_1".into(),
         tool: "tricks.say_anything".parse().unwrap(),
-        arguments,
+        arguments: arguments.into(),
     };
     let context = CallContext {
         sink: Arc::new(Nobody),

@@ -127,7 +127,7 @@ impl Host {
             None,
             recorded,
             Some(sender),
-            self.trace(&info.run),
+            self.trace(|| &info.run),
         );
         let asker = Asker::new(questions);
         let run = Run::new(

@@ -1,5 +1,7 @@
 //! The one stream of events of a run: what a watcher sees, `--json` prints and the record keeps.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -109,7 +111,7 @@ pub enum EventKind {
         /// As people write it.
         tool: String,
         /// With what.
-        arguments: Value,
+        arguments: Arc<Value>,
     },
     /// What a running tool says of its progress.
     ToolUpdate {

@@ -114,8 +114,8 @@ pub struct Subject {
     pub session: crate::id::SessionId,
     /// As people write it: `files.read`, `spawn_subagent`.
     pub tool: String,
-    /// A JSON object.
-    pub arguments: Value,
+    /// A JSON object. Shared: it may be a whole file.
+    pub arguments: Arc<Value>,
 }
 
 /// What a filter says before a call.

@@ -96,7 +96,7 @@ pub(crate) async fn call_tool(
     let subject = format!("{}.{name}", entry.name);
     let work = Work::CallTool {
         name: name.to_owned(),
-        arguments: arguments.to_string(),
+        arguments: text(arguments),
     };
     let answer = run(runtime, entry, &subject, work, context).await;
     let limits = &entry.rights.grant.limits;
@@ -108,6 +108,11 @@ pub(crate) async fn call_tool(
     };
     redact(&entry.rights, &mut outcome);
     outcome
+}
+
+/// A value as JSON. Its `Display` writes the same, through the formatting machinery, at a third of the speed.
+fn text(value: &Value) -> String {
+    serde_json::to_string(value).unwrap_or_else(|_| value.to_string())
 }
 
 /// Takes out of an outcome what a guest may have made of a secret that reached it in spite of all.
@@ -195,7 +200,7 @@ fn subject_to_guest(subject: Subject) -> filter::Subject {
     filter::Subject {
         session: subject.session.to_string(),
         tool: subject.tool,
-        arguments: subject.arguments.to_string(),
+        arguments: text(&subject.arguments),
     }
 }
 

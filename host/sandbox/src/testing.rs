@@ -134,7 +134,7 @@ pub(crate) fn invocation(argument: &str) -> Invocation {
             plugin: "guest".parse().unwrap(),
             tool: "run".parse().unwrap(),
         },
-        arguments: json!({ "argument": argument }),
+        arguments: Arc::new(json!({ "argument": argument })),
     }
 }
 

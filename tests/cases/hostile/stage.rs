@@ -151,7 +151,7 @@ impl Stage {
                 plugin: self.plugin.name.clone(),
                 tool: tool.parse().unwrap(),
             },
-            arguments,
+            arguments: arguments.into(),
         }
     }
 }

@@ -256,7 +256,7 @@ async fn try_example(host: &Host, plugin: &Arc<PluginInfo>, example: &Example) -
     let invocation = Invocation {
         call: "1".into(),
         tool,
-        arguments: example.arguments.clone(),
+        arguments: Arc::new(example.arguments.clone()),
     };
     let context = CallContext {
         sink: Arc::new(Nobody),

@@ -70,7 +70,6 @@ impl Call {
         let Self {
             body, mut invocation, ..
         } = self;
-        // A copy is made for filters alone: arguments may be a whole file.
         let seen = (!kit.filters.is_empty()).then(|| (invocation.call.clone(), arguments.clone()));
         invocation.arguments = arguments;
         let mut outcome = kit.tools.call(invocation, context).await;
@@ -82,7 +81,7 @@ impl Call {
 
     /// Arguments that a filter changed are checked again.
     #[expect(clippy::result_large_err, reason = "a refusal is an outcome, and is moved once")]
-    fn check(&self, tool: &str, arguments: Value, changed: Option<String>) -> Result<Value, Outcome> {
+    fn check(&self, tool: &str, arguments: Arc<Value>, changed: Option<String>) -> Result<Arc<Value>, Outcome> {
         let Some(filter) = changed else { return Ok(arguments) };
         let bad = |why: String| {
             Outcome::refused(
@@ -164,8 +163,8 @@ pub(super) async fn before(
     guards: &[Guard],
     call: &str,
     tool: &str,
-    mut arguments: Value,
-) -> Result<(Value, Option<String>), Outcome> {
+    mut arguments: Arc<Value>,
+) -> Result<(Arc<Value>, Option<String>), Outcome> {
     let mut changed = None;
     for guard in guards {
         let name = &guard.name;
@@ -176,7 +175,7 @@ pub(super) async fn before(
         match verdict {
             CallVerdict::Pass => {}
             CallVerdict::Change(value) => {
-                arguments = value;
+                arguments = Arc::new(value);
                 changed = Some(name.clone());
             }
             CallVerdict::Refuse(why) => {
@@ -198,7 +197,7 @@ pub(super) async fn after(
     guards: &[Guard],
     call: &str,
     tool: &str,
-    arguments: &Value,
+    arguments: &Arc<Value>,
     mut outcome: Outcome,
 ) -> Outcome {
     for guard in guards.iter().rev() {
@@ -220,7 +219,7 @@ pub(super) async fn after(
     outcome
 }
 
-fn subject(body: &Body, tool: &str, arguments: &Value) -> Subject {
+fn subject(body: &Body, tool: &str, arguments: &Arc<Value>) -> Subject {
     Subject {
         session: body.emitter.source().session.clone(),
         tool: tool.into(),

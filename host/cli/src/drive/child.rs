@@ -31,7 +31,7 @@ pub(super) struct Spawned {
     pub(super) parent_task: String,
     pub(super) call: String,
     pub(super) tool: String,
-    pub(super) arguments: Value,
+    pub(super) arguments: Arc<Value>,
     pub(super) request: ChildRequest,
     pub(super) allowance: Allowance,
     pub(super) parent_history: Option<Arc<Vec<Message>>>,

@@ -88,6 +88,7 @@ impl Inner {
             .find(|(known, _)| *known == name || wire_name(known) == name);
         let shown = found.map_or(name, |(known, _)| known);
         let plugin = found.map(|(_, (tool, _))| tool.plugin.to_string());
+        let arguments = Arc::new(arguments);
         self.body.emitter.emit(EventKind::ToolStarted {
             call: call.clone(),
             plugin: plugin.clone(),

@@ -291,8 +291,9 @@ impl Host {
     }
 
     /// What tells the collector of a run, if there is one.
-    pub(crate) fn trace(&self, run: &str) -> Option<telemetry::Trace> {
-        self.0.telemetry.as_ref().map(|telemetry| telemetry.trace(run))
+    pub(crate) fn trace<R: AsRef<str>>(&self, run: impl FnOnce() -> R) -> Option<telemetry::Trace> {
+        let telemetry = self.0.telemetry.as_ref()?;
+        Some(telemetry.trace(run().as_ref()))
     }
 
     pub(crate) fn supply(&self) -> Arc<dyn Supply> {

@@ -137,7 +137,7 @@ impl Tools for Mixed {
         let tool = &invocation.tool;
         let held = holding.tools.contains(&tool.tool);
         let running = held
-            .then(|| native.call(&tool.tool, invocation.arguments.clone(), context))
+            .then(|| native.call(&tool.tool, (*invocation.arguments).clone(), context))
             .flatten();
         running.unwrap_or_else(|| {
             let text = format!("`{tool}` is not among what this agent holds");

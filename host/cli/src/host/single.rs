@@ -41,7 +41,7 @@ struct Told<'a> {
 }
 
 impl<'a> Told<'a> {
-    fn begin(emitter: &'a Emitter, tool: &'a ToolRef, arguments: &Value) -> Self {
+    fn begin(emitter: &'a Emitter, tool: &'a ToolRef, arguments: &Arc<Value>) -> Self {
         emitter.emit(EventKind::ToolStarted {
             call: CALL.into(),
             plugin: Some(tool.plugin.to_string()),
@@ -97,8 +97,9 @@ impl Host {
         questions: Option<UnboundedSender<Question>>,
     ) -> Result<Outcome, Error> {
         let tool = self.find(tool)?;
+        let arguments = Arc::new(arguments);
         let callable = self.callable(&tool.plugin).await?;
-        let trace = self.trace(&clock::run_id());
+        let trace = self.trace(clock::run_id);
         let traced = trace.is_some();
         let stream = EventStream::traced("call".into(), self.redactor(), None, 0, Some(events), trace);
         let emitter = Emitter::new(stream.clone(), Source::default());

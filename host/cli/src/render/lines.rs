@@ -98,7 +98,7 @@ impl Narrator {
             }
             EventKind::ToolStarted { call, arguments, .. } => {
                 self.calls
-                    .insert((event.session.clone(), call.clone()), arguments.clone());
+                    .insert((event.session.clone(), call.clone()), (**arguments).clone());
                 Vec::new()
             }
             EventKind::ToolFinished {

@@ -82,7 +82,7 @@ fn read(agents: &mut HashMap<SessionId, Agent>, event: &Event) {
         } => agent.calls.push(Call {
             id: call.clone(),
             tool: tool.clone(),
-            arguments: arguments.clone(),
+            arguments: (**arguments).clone(),
             end: None,
             child: None,
         }),

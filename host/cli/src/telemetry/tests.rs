@@ -76,7 +76,7 @@ impl Teller {
                 call: call.into(),
                 plugin,
                 tool: tool.into(),
-                arguments,
+                arguments: arguments.into(),
             },
         );
     }

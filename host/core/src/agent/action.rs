@@ -25,7 +25,7 @@ pub enum Action {
         /// The way to a child that was called, for filters.
         tool: String,
         /// Its arguments, for filters. Changed ones are read again by [`super::request::parse`].
-        arguments: Value,
+        arguments: Arc<Value>,
         /// What they ask for.
         request: ChildRequest,
         /// What the child may spend, reserved: goes into its [`super::Start`].

@@ -1,5 +1,7 @@
 //! The calls of one answer: each is checked, run or refused, and gets exactly one result, in call order.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::action::Action;
@@ -41,7 +43,7 @@ impl Agent {
                 state: State::Running,
             };
             match checked {
-                Ok(arguments) => entry.state = State::Waiting(arguments),
+                Ok(arguments) => entry.state = State::Waiting(Arc::new(arguments)),
                 Err(outcome) => entry.finish(&outcome, 0, None, out),
             }
             entries.push(entry);
@@ -130,7 +132,7 @@ impl Agent {
         }
     }
 
-    fn run(&mut self, index: usize, arguments: Value, out: &mut Vec<Action>) {
+    fn run(&mut self, index: usize, arguments: Arc<Value>, out: &mut Vec<Action>) {
         let Phase::Calling(calls) = &self.phase else {
             return;
         };

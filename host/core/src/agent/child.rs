@@ -1,5 +1,7 @@
 //! Calls that start a child: what is reserved for it, and what its report comes to.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::action::Action;
@@ -17,7 +19,7 @@ use crate::tool::{Outcome, OutcomeKind};
 
 impl Agent {
     /// Starts a child, if the call is right and there is something left for it to spend.
-    pub(super) fn start_child(&mut self, index: usize, arguments: Value, out: &mut Vec<Action>) {
+    pub(super) fn start_child(&mut self, index: usize, arguments: Arc<Value>, out: &mut Vec<Action>) {
         // Kept back from all children: what the closing request needs.
         let reserve = self.history.tokens().saturating_add(CLOSING_OUTPUT);
         let Phase::Calling(calls) = &mut self.phase else {

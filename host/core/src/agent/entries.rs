@@ -1,6 +1,7 @@
 //! The calls of one answer as they stand: which of them wait, run, or have their result.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -49,7 +50,7 @@ pub(super) enum Target {
 
 #[derive(Debug)]
 pub(super) enum State {
-    Waiting(Value),
+    Waiting(Arc<Value>),
     Running,
     /// With a child's report, where a child ended as `done`.
     Finished(CallResult, Option<String>),
@@ -131,7 +132,7 @@ impl Calls {
     }
 
     /// Makes the first call that waits one that runs, and hands out its arguments.
-    pub(super) fn start_next(&mut self) -> Option<(usize, Value)> {
+    pub(super) fn start_next(&mut self) -> Option<(usize, Arc<Value>)> {
         while let Some(entry) = self.entries.get_mut(self.next) {
             let index = self.next;
             self.next += 1;
@@ -176,7 +177,7 @@ impl Calls {
 }
 
 impl Entry {
-    pub(super) fn started(&self, arguments: Value) -> Action {
+    pub(super) fn started(&self, arguments: Arc<Value>) -> Action {
         Action::Emit(EventKind::ToolStarted {
             call: self.id.clone(),
             plugin: self.plugin(),

@@ -169,6 +169,6 @@ pub struct Invocation {
     pub call: String,
     /// Which tool.
     pub tool: ToolRef,
-    /// With what.
-    pub arguments: Value,
+    /// With what. Shared with the event that tells of the call: it may be a whole file.
+    pub arguments: Arc<Value>,
 }
