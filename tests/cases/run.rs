@@ -388,6 +388,20 @@ fn the_doctor_and_the_archetypes_answer() {
         "{}",
         doctor.stdout
     );
+    assert!(
+        doctor.stdout.contains("calls at once, a further one waits its turn ("),
+        "{}",
+        doctor.stdout
+    );
+    assert!(!doctor.stdout.contains("pagemap_scan"), "{}", doctor.stdout);
+    // The operator's choice of speed over safety is told as what it is.
+    let config = place.home().join("config/fief");
+    std::fs::create_dir_all(&config).unwrap();
+    std::fs::write(config.join("fief.toml"), "[sandbox]\npagemap_scan = true\n").unwrap();
+    let mut command = place.fief(["doctor", "--offline", "--plugins"]);
+    command.arg(plugins::directory());
+    let scanned = Finished::of(command).stdout;
+    assert!(scanned.contains("`[sandbox] pagemap_scan`: a page that"), "{scanned}");
     let agents = Finished::of(place.fief(["agents", "--json"])).expect_code(0);
     let agents: Vec<Value> = serde_json::from_str(&agents.stdout).unwrap();
     let registered: Vec<&str> = agents

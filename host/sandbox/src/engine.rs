@@ -32,7 +32,19 @@ pub(crate) struct Runtime {
     ticker: Ticker,
     permits: Arc<Semaphore>,
     capacity: Capacity,
-    recycles: bool,
+    memories: Memories,
+}
+
+/// How calls come to an empty memory each.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Memories {
+    /// Used again, wiped by what the kernel tells of their pages: the fastest way that is safe. Components with much static
+    /// data run in wasmtime's pool all the same.
+    Recycled,
+    /// From wasmtime's pool, whose memories the kernel empties: this system does not tell what recycling needs.
+    Pooled,
+    /// From wasmtime's pool with its own scan of pages, which is not safe: the operator chose `pagemap_scan`.
+    Scanned,
 }
 
 /// An engine with wasmtime's pool.
@@ -78,10 +90,14 @@ impl Runtime {
         let ticker = Ticker::start().map_err(|error| SandboxError::Engine(error.to_string()))?;
         let mut capacity = machine::Machine::this().capacity();
         let recycling = if pagemap_scan { None } else { recycled(capacity.calls) };
-        let recycles = recycling.is_some();
+        let memories = match recycling {
+            Some(_) => Memories::Recycled,
+            None if pagemap_scan => Memories::Scanned,
+            None => Memories::Pooled,
+        };
         let large = OnceLock::new();
         let small = match recycling {
-            Some(config) => Engine::new(&config).map_err(fault)?,
+            Some(config) => Engine::new(&config).map_err(|error| fault(&error))?,
             None => {
                 let pool = pool(capacity.calls, pagemap_scan)?;
                 let engine = pool.engine.clone();
@@ -98,7 +114,7 @@ impl Runtime {
             ticker,
             permits: Arc::new(Semaphore::new(capacity.calls as usize)),
             capacity,
-            recycles,
+            memories,
         })
     }
 
@@ -128,9 +144,8 @@ impl Runtime {
         &self.capacity
     }
 
-    /// Whether memories are recycled; else all components run in wasmtime's pool.
-    pub(crate) fn recycles(&self) -> bool {
-        self.recycles
+    pub(crate) fn memories(&self) -> Memories {
+        self.memories
     }
 
     /// Waits for a place for a call on that engine.
@@ -207,12 +222,12 @@ fn pool(most: u32, pagemap_scan: bool) -> Result<Pool, SandboxError> {
             }
             // The pool reserves address space, which a limit of the system's may refuse; a smaller one works too.
             Err(_) if calls > 1 => calls = (calls / 4).max(1),
-            Err(error) => return Err(fault(error)),
+            Err(error) => return Err(fault(&error)),
         }
     }
 }
 
-fn fault(error: wasmtime::Error) -> SandboxError {
+fn fault(error: &wasmtime::Error) -> SandboxError {
     SandboxError::Engine(format!("{error:#}"))
 }
 

@@ -27,11 +27,22 @@ mod wasi;
 
 pub use component::{LoadError, MAX_COMPONENT};
 pub use directory::{Problem, Scan, ScanNote};
-pub use engine::{Bound, Capacity};
+pub use engine::{Bound, Capacity, Memories};
 pub use linker::{Capability, LinkError, Missing, Why};
 pub use sandbox::{Linked, Options, Sandbox};
 pub use store::verify_store;
 pub use tools::{AgentTools, PluginFilter};
+
+/// An engine configured as the sandbox's own for such a component: what a bare wasmtime program is compared with
+/// (`cargo bench --bench ratios`). With no bytes it is that of small components.
+/// Guests that run on it yield at no tick, since nothing advances its epoch.
+///
+/// # Errors
+/// [`SandboxError`] if this machine cannot run it.
+pub fn engine(component: &[u8], pagemap_scan: bool) -> Result<wasmtime::Engine, SandboxError> {
+    let runtime = engine::Runtime::new(pagemap_scan)?;
+    Ok(runtime.engine(engine::Size::of(component))?.clone())
+}
 
 /// Why the sandbox cannot run at all: the host's fault, not a plugin's.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

@@ -14,7 +14,7 @@ use wasmtime::component::Component;
 
 use crate::call::{self, Entry, Exports};
 use crate::component::{self, Kinds};
-use crate::engine::{self, Capacity, Runtime, Size};
+use crate::engine::{self, Capacity, Memories, Runtime, Size};
 use crate::host::http::Network;
 use crate::linker::{self, Purpose};
 use crate::rights::Rights;
@@ -104,11 +104,10 @@ impl Sandbox {
         self.0.runtime.capacity()
     }
 
-    /// Whether calls run on recycled memories, the fastest safe way; else this kernel does not tell what that needs, or
-    /// the operator chose `pagemap_scan`, and all run in wasmtime's pool.
+    /// How a call comes to an empty memory.
     #[must_use]
-    pub fn recycles_memories(&self) -> bool {
-        self.0.runtime.recycles()
+    pub fn memories(&self) -> Memories {
+        self.0.runtime.memories()
     }
 
     /// Links a plugin under a grant: done once for each pair of them.

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use fief::{Host, HostOptions};
+use fief_sandbox::{Capacity, Memories};
 
 use super::options;
 use crate::args::{Allow, Doctor};
@@ -154,16 +155,25 @@ async fn models(host: &Host, offline: bool, findings: &mut Vec<Finding>) {
 }
 
 fn sandbox(host: &Host, findings: &mut Vec<Finding>) {
-    let calls = host.sandbox().capacity().calls;
+    let Capacity { calls, bound } = host.sandbox().capacity();
     findings.push(Finding::Fine(format!(
-        "the sandbox runs {calls} calls at once; a further one waits its turn"
+        "the sandbox runs {calls} calls at once, a further one waits its turn ({bound})"
     )));
-    if let Ok(maps) = std::fs::read_to_string("/proc/sys/vm/max_map_count") {
-        findings.push(Finding::Note(format!(
-            "vm.max_map_count is {}; a larger one allows more calls at once",
-            maps.trim()
-        )));
-    }
+    findings.push(match host.sandbox().memories() {
+        Memories::Recycled => {
+            Finding::Fine("memories are used again, wiped page by page: the fastest way that is safe".into())
+        }
+        Memories::Pooled => Finding::Note(
+            "memories come from wasmtime's pool, which is slower: this system does not tell what of them was written \
+             (Linux 6.7 and later do, where `/proc` is mounted)"
+                .into(),
+        ),
+        Memories::Scanned => Finding::Note(
+            "memories are wiped by `[sandbox] pagemap_scan`: a page that the system is moving or has swapped out may keep \
+             what one call wrote for the next; without the setting they are safe, and no slower"
+                .into(),
+        ),
+    });
     let store = host.folders().cache.join("store");
     if !store.is_dir() {
         findings.push(Finding::Note(format!(

@@ -1,5 +1,7 @@
 //! What this machine allows: how many calls can be in flight at once, and what holds them down.
 
+use std::fmt;
+
 use super::settings::{ADDRESSES, FEWEST_CALLS, IDLE_CALL, MAPS, MOST_CALLS, OTHER_MAPS};
 
 /// How many calls can be in flight at once, and why not more.
@@ -7,7 +9,7 @@ use super::settings::{ADDRESSES, FEWEST_CALLS, IDLE_CALL, MAPS, MOST_CALLS, OTHE
 pub struct Capacity {
     /// A further call waits its turn.
     pub calls: u32,
-    /// What bounds it: [`MOST_CALLS`] itself, or something of this machine's, in words for a person.
+    /// What bounds it.
     pub bound: Bound,
 }
 
@@ -22,6 +24,33 @@ pub enum Bound {
     Memory(u64),
     /// The limit of the process on its address space (`ulimit -v`), in bytes.
     Addresses(u64),
+}
+
+impl fmt::Display for Bound {
+    /// For a person: what bounds it, and what would allow more.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Host => write!(f, "as many as any machine gets"),
+            Self::Maps(maps) => {
+                let enough = u64::from(MOST_CALLS) * MAPS + OTHER_MAPS;
+                write!(
+                    f,
+                    "vm.max_map_count is {maps}; `sysctl vm.max_map_count={enough}` would allow {MOST_CALLS}"
+                )
+            }
+            Self::Memory(bytes) => write!(
+                f,
+                "half of the memory, {} MiB, is for calls, {} KiB for each; more memory would allow more, swap would not",
+                bytes >> 20,
+                IDLE_CALL >> 10
+            ),
+            Self::Addresses(bytes) => write!(
+                f,
+                "the address space of a process is limited to {} MiB; `ulimit -v unlimited` would allow more",
+                bytes >> 20
+            ),
+        }
+    }
 }
 
 /// What the system says of itself; absent where it does not say.
@@ -137,6 +166,19 @@ mod tests {
             ..plenty
         };
         assert_eq!(tiny.capacity().calls, FEWEST_CALLS);
+    }
+
+    #[test]
+    fn a_bound_says_what_would_allow_more() {
+        let said = Bound::Maps(16_000).to_string();
+        assert!(said.contains("is 16000; `sysctl vm.max_map_count=56000`"), "{said}");
+        let enough = Machine {
+            maps: Some(56_000),
+            ..Machine::default()
+        };
+        assert_eq!(enough.capacity().calls, MOST_CALLS);
+        assert!(Bound::Memory(64 << 20).to_string().contains("64 MiB"));
+        assert!(Bound::Addresses(8 << 30).to_string().contains("ulimit -v"));
     }
 
     #[test]

@@ -25,6 +25,10 @@ fn memory(memories: &Memories, pages: usize) -> Box<dyn LinearMemory> {
     memory.unwrap()
 }
 
+#[expect(
+    clippy::mut_from_ref,
+    reason = "what is behind the pointer is not the memory's own, and one test uses it"
+)]
 fn bytes(memory: &dyn LinearMemory) -> &mut [u8] {
     // SAFETY: the memory is accessible up to its size and this test's alone.
     unsafe { std::slice::from_raw_parts_mut(memory.as_ptr(), memory.byte_size()) }
@@ -34,8 +38,11 @@ fn is_zero(memory: &dyn LinearMemory) -> bool {
     bytes(memory).iter().all(|byte| *byte == 0)
 }
 
+/// What a guest does with a memory.
+type Use = fn(&mut Box<dyn LinearMemory>);
+
 /// Uses of a memory of 20 pages, each of which would show.
-fn uses() -> Vec<(&'static str, fn(&mut Box<dyn LinearMemory>))> {
+fn uses() -> Vec<(&'static str, Use)> {
     vec![
         ("one byte", |memory| bytes(&**memory)[5] = 1),
         ("its last byte", |memory| *bytes(&**memory).last_mut().unwrap() = 1),
@@ -50,7 +57,7 @@ fn uses() -> Vec<(&'static str, fn(&mut Box<dyn LinearMemory>))> {
             bytes(&**memory).fill(3);
         }),
         ("growth of nothing", |memory| {
-            memory.grow_to(memory.byte_size()).unwrap()
+            memory.grow_to(memory.byte_size()).unwrap();
         }),
     ]
 }
@@ -120,6 +127,22 @@ fn pages_that_were_swapped_out_are_wiped_too() {
     let _ = unsafe { rustix::mm::madvise(part.as_ptr().cast(), 4 * PAGE, rustix::mm::Advice::LinuxPageOut) };
     drop(first);
     assert!(is_zero(&*memory(&memories, 4)));
+}
+
+#[test]
+fn what_a_memory_grew_by_keeps_its_pages_and_counts_them() {
+    let memories = real();
+    let mut one = memory(&memories, 1);
+    one.grow_to(3 * PAGE).unwrap();
+    bytes(&*one).fill(1);
+    drop(one);
+    assert_eq!(memories.0.shelf.kept(), 3 * PAGE);
+    // A call that does not grow leaves them where they are, all zero, and they still count.
+    drop(memory(&memories, 1));
+    assert_eq!(memories.0.shelf.kept(), 3 * PAGE);
+    let mut again = memory(&memories, 1);
+    again.grow_to(3 * PAGE).unwrap();
+    assert!(is_zero(&*again));
 }
 
 #[test]
